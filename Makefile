@@ -1,0 +1,61 @@
+# make quickstart   set up, index real code and search it, offline
+# make test         set up and run the tests
+#
+# Variables: PYTHON (3.11 or newer), TORCH_INDEX (a package index for torch alone; empty: pip's own),
+#            PATHS (folders for the quickstart; empty: the standard library of the interpreter).
+PYTHON ?= python3
+TORCH_INDEX ?=
+PATHS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+TORCH := torch==2.13.0
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+REQUIREMENTS := setup.cfg pyproject.toml Makefile
+# The requirements can be met without our saying so (a venv made by hand, a newer lock): the stamps only save time.
+RUN_STAMP := $(VENV)/.ready-to-run
+TEST_STAMP := $(VENV)/.ready-to-test
+
+.PHONY: help quickstart test test-slow lint format clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make quickstart   set up, index real code and search it, offline (PATHS="src lib" for your own folders)'
+	@echo 'make test         set up and run the tests'
+	@echo 'make test-slow    the tests that take minutes or a real model'
+	@echo 'make lint         ruff'
+	@echo 'make format       let ruff sort the imports and mend what it can'
+	@echo 'make clean        remove the environment and what was built'
+
+quickstart: $(RUN_STAMP)
+	$(BIN)/hf-qualcode quickstart $(PATHS)
+
+test: $(TEST_STAMP)
+	$(BIN)/python -m pytest -q
+
+test-slow: $(TEST_STAMP)
+	$(BIN)/python -m pytest -q -m slow
+
+lint: $(TEST_STAMP)
+	$(BIN)/ruff check .
+
+format: $(TEST_STAMP)
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info hf_qualcode.egg-info
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'hf-qualcode needs Python 3.11 or newer, and $(PYTHON) is not: make $(MAKECMDGOALS) PYTHON=python3.12' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo 'python -m venv failed (on Debian and Ubuntu: apt install python3-venv)' >&2; exit 1; }
+
+$(RUN_STAMP): $(REQUIREMENTS) | $(BIN)/python
+	$(PIP) install -q $(TORCH) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
+	$(PIP) install -q -e '.[offline,cpu]'
+	@touch $@
+
+$(TEST_STAMP): $(RUN_STAMP)
+	$(PIP) install -q -e '.[offline,cpu,dev]'
+	@touch $@

@@ -1,0 +1,12 @@
+"""`hybrid`: BM25 and the packaged MiniLM's cosine with every document, fused."""
+
+from collections.abc import Sequence
+
+from hf_qualcode.baselines.index_searcher import IndexSearcher
+
+
+def build(corpus_ids: Sequence[str], corpus_texts: Sequence[str], *, progress=None) -> IndexSearcher:
+    """A searcher over the given documents."""
+    return IndexSearcher(
+        corpus_ids, corpus_texts, retriever="hybrid", encoder="minilm", ranking_encoder="minilm", progress=progress
+    )

@@ -1,0 +1,11 @@
+"""`static`: the cosine of word vectors distilled from MiniLM. It finds candidates; on its own it ranks poorly."""
+
+from collections.abc import Sequence
+
+from hf_qualcode.baselines.dense import encoder_searcher
+from hf_qualcode.baselines.index_searcher import IndexSearcher
+
+
+def build(corpus_ids: Sequence[str], corpus_texts: Sequence[str], *, progress=None) -> IndexSearcher:
+    """A searcher over the given documents."""
+    return encoder_searcher("static", corpus_ids, corpus_texts, progress=progress)

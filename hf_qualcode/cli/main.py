@@ -1,0 +1,77 @@
+"""`hf-qualcode`: one command, one small module each in this folder.
+
+stdout holds results only; progress and messages go to stderr. Exit codes: 0 done (warnings included), 1 a failure said
+in one line, 2 wrong usage.
+"""
+
+import argparse
+import logging
+import os
+import sys
+from importlib import import_module
+
+from hf_qualcode import __version__
+from hf_qualcode.types import QualcodeError, UsageError
+
+
+# In the order of the help text.
+COMMANDS = ("search", "index", "evaluate", "quickstart", "env")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands. Imports nothing large."""
+    parser = argparse.ArgumentParser(
+        prog="hf-qualcode",
+        description="Find the code that does what was asked. Start with: hf-qualcode search 'parse an ISO date' PATH",
+    )
+    parser.add_argument("--version", action="version", version=f"hf-qualcode {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        import_module(f"hf_qualcode.cli.{name}").add_parser(subparsers)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    args = build_parser().parse_args(arguments)
+    _set_up_streams()
+    try:
+        code = args.run(args)
+        sys.stdout.flush()
+        return code
+    except UsageError as error:
+        _say(error)
+        return 2
+    except QualcodeError as error:
+        _say(error)
+        return 1
+    except BrokenPipeError:
+        # The reader of our results has gone (`| head`); what Python would print at exit helps nobody.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        _say(error)
+        return 1
+    except KeyboardInterrupt:
+        _say("interrupted; what was done so far is kept")
+        return 130
+
+
+def _say(message: object) -> None:
+    line = " ".join(str(message).split())
+    sys.stderr.write(f"hf-qualcode: {line}\n")
+
+
+def _set_up_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("hf-qualcode: %(message)s"))
+    package = logging.getLogger("hf_qualcode")
+    package.handlers = [handler]
+    package.propagate = False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Hits for people and for programs."""
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from hf_qualcode.types import Hit
+
+
+# Of a long unit only so many lines are shown; --json has all.
+_SHOWN_LINES = 16
+# Everything a terminal might obey: code and file names are strangers' text.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Text with every control and direction character made visible, so that showing it changes nothing else."""
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
+
+
+def hit_to_dict(hit: Hit) -> dict:
+    """The JSON object of one hit, keys in the order of the contract."""
+    row = asdict(hit)
+    del row["unit_id"]
+    return row
+
+
+def print_hits(hits: Sequence[Hit], *, as_json: bool = False, context: int = 0) -> None:
+    """Write hits to stdout: JSON lines, or coloured on a terminal, or plain."""
+    if as_json:
+        for hit in hits:
+            sys.stdout.write(json.dumps(hit_to_dict(hit)) + "\n")
+    elif sys.stdout.isatty():
+        _print_rich(hits, context)
+    else:
+        _print_plain(hits, context)
+
+
+def _heading(hit: Hit) -> str:
+    notes = f"  ({hit.language}"
+    if hit.copies:
+        notes += f", {len(hit.copies)} {'copy' if len(hit.copies) == 1 else 'copies'}"
+    if hit.stale:
+        notes += ", changed since it was indexed"
+    place = f"{printable(hit.path)}:{hit.start_line}-{hit.end_line}" if hit.root else printable(hit.name)
+    return f"{hit.rank}. {place}  {printable(hit.name) if hit.root else ''}{notes})  {hit.score:.3f}"
+
+
+def _snippet(hit: Hit, context: int) -> tuple[int, list[str], int]:
+    """First line number, lines to show, and how many lines of the unit are left out."""
+    lines = hit.code.split("\n")
+    left_out = max(0, len(lines) - _SHOWN_LINES) if not context else 0
+    lines = lines[: len(lines) - left_out]
+    start = hit.start_line
+    if context and hit.root and not hit.stale:
+        around = _file_lines(hit)
+        if around is not None and around[hit.start_line - 1 : hit.end_line] == lines:
+            start = max(1, hit.start_line - context)
+            lines = around[start - 1 : hit.end_line + context]
+    return start, lines, left_out
+
+
+def _file_lines(hit: Hit) -> list[str] | None:
+    from hf_qualcode.corpus.lines import split_lines
+    from hf_qualcode.corpus.reading import BinaryFileError, decode
+
+    try:
+        data = (Path(hit.root) / hit.path).read_bytes()
+        return split_lines(decode(data, is_python=hit.language == "python").text)
+    except (OSError, BinaryFileError):
+        return None  # the hit's own text is shown without what is around it
+
+
+def _print_plain(hits: Sequence[Hit], context: int) -> None:
+    out = sys.stdout
+    for hit in hits:
+        out.write(_heading(hit) + "\n")
+        start, lines, left_out = _snippet(hit, context)
+        for number, line in enumerate(lines, start):
+            out.write(f"{number:>6}  {printable(line)}".rstrip() + "\n")
+        if left_out:
+            out.write(f"        ... {left_out} more lines\n")
+        for copy in hit.copies[:3]:
+            out.write(f"        also {printable(copy.path)}:{copy.start_line}-{copy.end_line}\n")
+        out.write("\n")
+
+
+def _print_rich(hits: Sequence[Hit], context: int) -> None:
+    from rich.console import Console
+    from rich.syntax import Syntax
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    if not hits:
+        console.print(Text("nothing found", style="dim"))
+    for hit in hits:
+        console.print(Text(_heading(hit), style="bold"), soft_wrap=True)
+        start, lines, left_out = _snippet(hit, context)
+        console.print(
+            Syntax(
+                printable("\n".join(lines)),
+                hit.language,
+                theme="ansi_dark",
+                line_numbers=True,
+                start_line=start,
+                highlight_lines=set(range(hit.start_line, hit.end_line + 1)) if context else None,
+            )
+        )
+        if left_out:
+            console.print(Text(f"       ... {left_out} more lines", style="dim"))
+        for copy in hit.copies[:3]:
+            console.print(Text(f"       also {printable(copy.path)}:{copy.start_line}-{copy.end_line}", style="dim"))
+        console.print()

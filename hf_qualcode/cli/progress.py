@@ -1,0 +1,57 @@
+"""Progress on stderr: what is being done, how fast, and how long it will take."""
+
+import sys
+import time
+
+from tqdm import tqdm
+
+
+# Seconds before a stage is worth a line: most end sooner.
+_PATIENCE_S = 0.7
+
+
+class ProgressLine:
+    """A `progress(stage, done, total)` callback that draws one tqdm line a stage, and nothing for short ones.
+
+    On a terminal the line moves; in a log it is written every ten seconds.
+    """
+
+    def __init__(self):
+        self._stage: str | None = None
+        self._bar: tqdm | None = None
+        self._started = 0.0
+        self._last = (0, None)
+
+    def __call__(self, stage: str, done: int, total: int | None = None) -> None:
+        if stage != self._stage:
+            self.close()
+            self._stage, self._started = stage, time.monotonic()
+        self._last = (done, total)
+        if self._bar is None:
+            if time.monotonic() - self._started < _PATIENCE_S:
+                return
+            self._bar = tqdm(
+                desc=stage,
+                total=total,
+                initial=0,
+                file=sys.stderr,
+                leave=False,
+                mininterval=0.2 if sys.stderr.isatty() else 10.0,
+                dynamic_ncols=True,
+                unit_scale=True,
+            )
+            self._bar.start_t = time.time() - (time.monotonic() - self._started)
+        self._bar.total = total
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        """End the present stage's line."""
+        if self._bar is not None:
+            self._bar.close()
+        self._bar, self._stage = None, None
+
+    def __enter__(self) -> "ProgressLine":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()

@@ -1,0 +1,163 @@
+"""`hf-qualcode search`: find code in a folder, or in an index of one."""
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def add_parser(subparsers) -> None:
+    """Add the command's arguments."""
+    parser = subparsers.add_parser(
+        "search",
+        help="find code by what it does",
+        description="Find code by what it does. A cached index of PATH (default: here) is made or refreshed first.",
+    )
+    parser.add_argument("query", metavar="QUERY", help="what the code should do, in words or in code")
+    parser.add_argument("path", nargs="?", metavar="PATH", type=Path, help="folder or file to search")
+    parser.add_argument("--index", metavar="DIR", type=Path, help="search this index, as it is, instead of a PATH")
+    parser.add_argument("--top-k", type=int, default=10, metavar="K", help="number of hits (default 10)")
+    parser.add_argument(
+        "--retriever",
+        default="auto",
+        choices=("auto", "bm25", "dense", "hybrid"),
+        help="bm25: by words; dense: by meaning; hybrid: both; auto (default): hybrid where an encoder is present",
+    )
+    parser.add_argument("--language", metavar="L", help="only this language (python, javascript, typescript, ...)")
+    parser.add_argument(
+        "--include", action="append", default=[], metavar="GLOB", help="only these (as in .gitignore); repeatable"
+    )
+    parser.add_argument(
+        "--exclude", action="append", default=[], metavar="GLOB", help="not these (as in .gitignore); repeatable"
+    )
+    parser.add_argument("--context", type=int, default=0, metavar="N", help="show N more lines around each hit")
+    parser.add_argument("--no-refresh", action="store_true", help="search the cached index of PATH as it is")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a hit")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from hf_qualcode.cli.output import print_hits
+    from hf_qualcode.cli.progress import ProgressLine
+    from hf_qualcode.types import UsageError
+
+    if args.index is not None and args.path is not None:
+        raise UsageError("both PATH and --index are given: name one")
+    if args.top_k < 1:
+        raise UsageError(f"--top-k {args.top_k}: at least 1 is needed")
+    if args.context < 0:
+        raise UsageError(f"--context {args.context}: 0 or more lines")
+    if not args.query.strip():
+        raise UsageError("the query is empty: say what the code should do")
+    with ProgressLine() as progress:
+        hits = _search(args, progress)
+    print_hits(hits, as_json=args.json, context=args.context)
+    return 0
+
+
+def _search(args: argparse.Namespace, progress) -> list:
+    from hf_qualcode.retrieve.index import CodeIndex
+    from hf_qualcode.retrieve.search import CodeSearcher
+
+    options = {
+        "top_k": args.top_k,
+        "language": args.language,
+        "include": args.include,
+        "exclude": args.exclude,
+    }
+
+    def on_encoded(done: int, total: int) -> None:
+        progress("encoding candidates", done, total)
+
+    if args.index is not None:
+        index, complete = CodeIndex.load(args.index), True
+    else:
+        index, complete = _open_path(args, progress)
+    searcher = CodeSearcher(index)
+    mode = args.retriever
+    if mode == "auto" and complete:
+        mode = searcher.resolve_retriever(mode)
+    if mode == "bm25":
+        return searcher.search(args.query, retriever=mode, **options)
+    with Preview(_on_terminal(args)) as preview:
+        preview.show(searcher, args.query, options)
+        if not complete:
+            index = CodeIndex.build([args.path or "."], index.directory, "auto", progress=progress)
+            searcher = CodeSearcher(index)
+        return searcher.search(args.query, retriever=mode, progress=on_encoded, **options)
+
+
+def _open_path(args: argparse.Namespace, progress):
+    """The cached index of PATH, made or refreshed, and whether its vectors are ready.
+
+    They are left for later where there is a terminal to show hits by words on in the meantime.
+    """
+    from hf_qualcode.hub import packaged_minilm
+    from hf_qualcode.retrieve.index import CodeIndex
+    from hf_qualcode.retrieve.storage import StoreError
+
+    path = args.path or Path()
+    directory = cached_index(path)
+    if args.no_refresh:
+        return CodeIndex.load(directory), True
+    if args.retriever != "bm25" and packaged_minilm() is not None:
+        if _on_terminal(args) and not (directory / "manifest.json").exists():
+            return CodeIndex.build([path], directory, "none", progress=progress), False
+        return CodeIndex.build([path], directory, "auto", progress=progress), True
+    # No vectors are wanted, or none can be made; those that an earlier search made are kept up to date.
+    try:
+        policy = CodeIndex.load(directory, verify=False).manifest["encoder"]
+    except StoreError:
+        policy = "none"
+    return CodeIndex.build([path], directory, policy, progress=progress), True
+
+
+def _on_terminal(args: argparse.Namespace) -> bool:
+    return sys.stdout.isatty() and sys.stderr.isatty() and not args.json
+
+
+def cached_index(path: Path) -> Path:
+    """The folder of the cached index of `path`; a new format gets a new folder, so that versions can live together."""
+    import hashlib
+
+    from hf_qualcode.hub import cache_dir
+    from hf_qualcode.retrieve.storage import FORMAT_VERSION
+
+    resolved = path.resolve()
+    digest = hashlib.sha256(str(resolved).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return cache_dir() / "indexes" / f"v{FORMAT_VERSION}" / f"{resolved.name or 'root'}-{digest}"
+
+
+class Preview:
+    """The hits by words, on the terminal, while those by meaning are made ready; gone when they are."""
+
+    def __init__(self, active: bool):
+        self._active = active
+        self._live = None
+
+    def show(self, searcher, query: str, options: dict) -> None:
+        """Search by words and show one line a hit."""
+        if not self._active:
+            return
+        from rich.console import Console, Group
+        from rich.live import Live
+        from rich.text import Text
+
+        from hf_qualcode.cli.output import printable
+
+        hits = searcher.search(query, retriever="bm25", **options)
+        lines = [Text("by words so far; ranking by meaning ...", style="dim")]
+        lines += [
+            Text(f"{hit.rank:>3}  {printable(hit.path)}:{hit.start_line}-{hit.end_line}  {printable(hit.name)}")
+            for hit in hits
+        ]
+        console = Console(stderr=True)
+        self._live = Live(Group(*lines), console=console, transient=True, auto_refresh=False)
+        self._live.start(refresh=True)
+
+    def __enter__(self) -> "Preview":
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._live is not None:
+            self._live.stop()

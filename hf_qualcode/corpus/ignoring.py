@@ -1,0 +1,136 @@
+"""Which files the ignore rules of a folder hide: `.gitignore` and `.ignore` at every level, `.git/info/exclude`.
+
+Rules of the folders above the root count too, up to the enclosing git repository. The user's global git excludes do
+not: a search must not depend on who runs it.
+"""
+
+import functools
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from pathspec import GitIgnoreSpec
+
+
+IGNORE_FILES = (".gitignore", ".ignore")
+# Hidden whatever the rules say: other programs' stores, and copies of code that is not the user's own.
+PRUNED_FOLDERS = {
+    ".bzr",
+    ".eggs",
+    ".git",
+    ".hg",
+    ".ipynb_checkpoints",
+    ".mypy_cache",
+    ".nox",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".svn",
+    ".tox",
+    ".venv",
+    "CVS",
+    "__pycache__",
+    "bower_components",
+    "node_modules",
+}
+ENVIRONMENT_MARK = "pyvenv.cfg"  # a Python virtual environment, whatever its folder is called
+
+
+class RuleFile(NamedTuple):
+    """The rules of one folder. `prefix` is what must be put in front of a path relative to the root (for rules above
+    the root) and `cut` how many characters taken off (for those below)."""
+
+    spec: GitIgnoreSpec
+    any_pattern: re.Pattern
+    prefix: str
+    cut: int
+
+
+Rules = tuple[RuleFile, ...]  # the strongest, deepest, first
+
+
+def is_ignored(rules: Rules, path: str) -> bool:
+    """Says whether the rules hide a path.
+
+    Args:
+        rules (`tuple[RuleFile, ...]`): Rules in force in the path's folder.
+        path (`str`): POSIX path relative to the root; folders end in `/`.
+    """
+    for rule in rules:
+        shown = rule.prefix + path[rule.cut :]
+        # One alternation of all patterns says no for nearly every file, much faster than one pattern after another.
+        if rule.any_pattern.match(shown):
+            verdict = rule.spec.check_file(shown).include
+            if verdict is not None:
+                return verdict
+    return False
+
+
+def rules_of_folder(folder: str, names: set[str], outer: Rules, path: str) -> Rules:
+    """Returns the rules in force inside a folder.
+
+    Args:
+        folder (`str`): Where it is.
+        names (`set[str]`): Names of the files in it.
+        outer (`tuple[RuleFile, ...]`): Rules in force around it.
+        path (`str`): Its POSIX path relative to the root with `/` at the end, `""` for the root.
+    """
+    own = []
+    for name in IGNORE_FILES:
+        if name in names:
+            lines = _read_lines(Path(folder, name))
+            # A root that hides all of itself (environments and caches do so) was asked for by name.
+            own.append(_rule_file(lines, "", len(path)) if path or not _hides_all(lines) else None)
+    # `.ignore` is the stronger of the two.
+    return (*reversed([rule for rule in own if rule is not None]), *outer)
+
+
+def rules_above(root: Path) -> Rules:
+    """Returns the rules that folders above the root have for it, without those that hide the root itself."""
+    repository = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+    if repository is None:
+        return ()
+    rules: list[RuleFile | None] = [_above(repository, repository / ".git" / "info" / "exclude", root)]
+    folders = [folder for folder in root.parents if folder == repository or repository in folder.parents]
+    for folder in reversed(folders):
+        rules.extend(_above(folder, folder / name, root) for name in IGNORE_FILES)
+    return tuple(rule for rule in reversed(rules) if rule is not None)
+
+
+def _above(folder: Path, file: Path, root: Path) -> RuleFile | None:
+    prefix = "" if folder == root else root.relative_to(folder).as_posix() + "/"
+    return _rule_file(_read_lines(file), prefix, 0)
+
+
+def _read_lines(file: Path) -> tuple[str, ...]:
+    try:
+        if not file.is_file():
+            return ()
+        return tuple(file.read_text("utf-8-sig", "surrogateescape").split("\n"))
+    except OSError:
+        return ()  # rules that cannot be read hide nothing, as in git
+
+
+def _hides_all(lines: tuple[str, ...]) -> bool:
+    rules = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return rules in (["*"], ["**"])
+
+
+def _rule_file(lines: tuple[str, ...], prefix: str, cut: int) -> RuleFile | None:
+    spec, any_pattern = _compile(lines, prefix)
+    return RuleFile(spec, any_pattern, prefix, cut) if any_pattern is not None else None
+
+
+@functools.lru_cache(maxsize=256)
+def _compile(lines: tuple[str, ...], root: str) -> tuple[GitIgnoreSpec, re.Pattern | None]:
+    valid = []
+    for line in lines:
+        try:
+            patterns = GitIgnoreSpec.from_lines([line]).patterns
+        except ValueError:
+            continue  # git passes over a malformed rule as well
+        # Asked for by name, the root is not hidden by a rule that hides it whole.
+        if patterns and patterns[0].include is not None and not (root and patterns[0].match_file(root) is not None):
+            valid.append(line)
+    spec = GitIgnoreSpec.from_lines(valid)
+    sources = [re.sub(r"\(\?P<\w+>", "(?:", pattern.regex.pattern) for pattern in spec.patterns]
+    return spec, re.compile("|".join(f"(?:{source})" for source in sources)) if sources else None

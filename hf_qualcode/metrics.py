@@ -1,0 +1,161 @@
+"""Ranking metrics of one list, as pure functions of scores and grades.
+
+A list's order must not decide where a scorer did not: documents with equal scores are worth what they are worth on
+average over every order of them. Each function computes that expectation in closed form.
+
+All functions take 1-D arrays in any order. A grade above 0 is relevant. A list without a relevant document scores 0.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class _TieGroups(NamedTuple):
+    """Runs of equal scores, best first.
+
+    Attributes:
+        starts (`np.ndarray`): int64 [num_groups], how many documents stand before the group.
+        sizes (`np.ndarray`): int64 [num_groups].
+        grades (`np.ndarray`): float64 [list], sorted like the documents.
+    """
+
+    starts: np.ndarray
+    sizes: np.ndarray
+    grades: np.ndarray
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values, self.starts) if len(self.starts) else np.empty(0)
+
+
+def mean_reciprocal_rank(scores, grades, k: int | None = None) -> float:
+    """Expected reciprocal rank of the first relevant document: E[1 / rank], 0 beyond `k`.
+
+    In a group of n tied documents, r of them relevant, with only irrelevant documents before it, the first
+    relevant one stands at place p of the group with probability C(n - p, r - 1) / C(n, r).
+
+    Args:
+        scores (`array-like`): [list], higher is better.
+        grades (`array-like`): [list], 0 or more.
+        k (`int`, *optional*): Cut; the whole list when absent.
+
+    Returns:
+        `float`: In [0, 1].
+
+    Raises:
+        `ValueError`: On unequal lengths, an empty list, NaN, a negative grade or `k` below 1.
+    """
+    groups, k = _tie_groups(scores, grades, k)
+    relevant = groups.sums((groups.grades > 0).astype(float))
+    if not relevant.any():
+        return 0.0
+    first = int(np.argmax(relevant > 0))
+    above, size, num_relevant = int(groups.starts[first]), int(groups.sizes[first]), int(relevant[first])
+    places = np.arange(1, min(size - num_relevant + 1, k - above) + 1)
+    # P(first at p + 1) / P(first at p) = (n - p - r + 1) / (n - p)
+    ratios = (size - places - num_relevant + 1) / np.maximum(size - places, 1)
+    probabilities = num_relevant / size * np.concatenate([[1.0], np.cumprod(ratios)])[: len(places)]
+    return float(np.sum(probabilities / (above + places)))
+
+
+def ndcg(scores, grades, k: int | None = None) -> float:
+    """Expected normalised discounted cumulative gain, with gain 2^grade - 1 and discount 1 / log2(1 + rank).
+
+    Args:
+        scores (`array-like`): [list], higher is better.
+        grades (`array-like`): [list], 0 or more.
+        k (`int`, *optional*): Cut, of the ideal order too; the whole list when absent.
+
+    Returns:
+        `float`: In [0, 1].
+
+    Raises:
+        `ValueError`: On unequal lengths, an empty list, NaN, a negative grade or `k` below 1.
+    """
+    groups, k = _tie_groups(scores, grades, k)
+    gains = np.exp2(groups.grades) - 1
+    discounts = 1 / np.log2(np.arange(2, len(gains) + 2))
+    discounts[k:] = 0
+    ideal = float(np.sort(gains)[::-1] @ discounts)
+    # Every member of a group is equally likely at each of the group's places.
+    expected = float(np.sum(groups.sums(gains) / groups.sizes * groups.sums(discounts)))
+    return expected / ideal if ideal > 0 else 0.0
+
+
+def hit_at_k(scores, grades, k: int) -> float:
+    """Probability that at least one relevant document is among the first `k`.
+
+    Where the cut leaves m places to a group of n tied documents, r of them relevant, it is 1 - C(n - r, m) / C(n, m).
+
+    Args:
+        scores (`array-like`): [list], higher is better.
+        grades (`array-like`): [list], 0 or more.
+        k (`int`): Cut.
+
+    Returns:
+        `float`: In [0, 1].
+
+    Raises:
+        `ValueError`: On unequal lengths, an empty list, NaN, a negative grade or `k` below 1.
+    """
+    groups, k = _tie_groups(scores, grades, k)
+    relevant = groups.sums((groups.grades > 0).astype(float))
+    places = np.clip(k - groups.starts, 0, groups.sizes)
+    miss = 1.0
+    for size, num_relevant, num_places in zip(groups.sizes, relevant, places, strict=True):
+        # Over the r relevant documents one by one: each falls outside the cut given that those before it did.
+        left = size - np.arange(num_relevant)
+        miss *= float(np.prod(np.maximum(left - num_places, 0) / left))
+    return 1.0 - miss
+
+
+def recall_at_k(scores, grades, k: int, num_relevant: int | None = None) -> float:
+    """Expected share of the relevant documents that is among the first `k`.
+
+    Args:
+        scores (`array-like`): [list], higher is better.
+        grades (`array-like`): [list], 0 or more.
+        k (`int`): Cut.
+        num_relevant (`int`, *optional*):
+            How many relevant documents there are in all, when the list does not hold every one; those in the list when
+            absent.
+
+    Returns:
+        `float`: In [0, 1].
+
+    Raises:
+        `ValueError`: On unequal lengths, an empty list, NaN, a negative grade, `k` below 1, or `num_relevant` below
+            what the list holds.
+    """
+    groups, k = _tie_groups(scores, grades, k)
+    relevant = groups.sums((groups.grades > 0).astype(float))
+    in_list = int(relevant.sum())
+    total = in_list if num_relevant is None else num_relevant
+    if total < in_list:
+        raise ValueError(f"num_relevant is {num_relevant}, but the list itself holds {in_list} relevant documents.")
+    if total == 0:
+        return 0.0
+    places = np.clip(k - groups.starts, 0, groups.sizes)
+    return float(np.sum(relevant * places / groups.sizes)) / total
+
+
+def _tie_groups(scores, grades, k: int | None) -> tuple[_TieGroups, int]:
+    scores, grades = np.asarray(scores, dtype=np.float64), np.asarray(grades, dtype=np.float64)
+    if scores.ndim != 1 or grades.ndim != 1 or len(scores) != len(grades):
+        raise ValueError(
+            f"scores has shape {scores.shape} and grades {grades.shape}; expected two 1-D arrays of equal length."
+        )
+    if len(scores) == 0:
+        raise ValueError("The list is empty; a metric needs at least one document.")
+    for name, values in (("scores", scores), ("grades", grades)):
+        if np.isnan(values).any():
+            raise ValueError(f"{name} holds NaN at position {int(np.flatnonzero(np.isnan(values))[0])}.")
+    if (grades < 0).any():
+        raise ValueError(f"grades holds {grades.min():g}; expected 0 (not relevant) or more. Remove padding first.")
+    if k is not None and k < 1:
+        raise ValueError(f"k is {k}; expected 1 or more.")
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    starts = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
+    sizes = np.diff(starts, append=len(ranked))
+    return _TieGroups(starts, sizes, grades[order]), len(ranked) if k is None else min(k, len(ranked))

@@ -1,0 +1,86 @@
+"""Texts to vectors: what an encoder is, and how one is loaded by name."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from hf_qualcode.hub import resolve_model
+from hf_qualcode.types import UsageError
+
+
+STATIC = "static"
+PRECISIONS = ("auto", "float32", "bfloat16")
+
+Progress = Callable[[int, int], None]
+"""Called with the number of texts done and their total."""
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors whose inner product says how near they are.
+
+    Attributes:
+        id (`str`): The name `load_encoder` finds it by.
+        fingerprint (`str`): SHA-256 over all that shapes its vectors. Vectors with different fingerprints never mix.
+        dimension (`int`): Number of components of a vector.
+    """
+
+    id: str
+    fingerprint: str
+    dimension: int
+
+    def encode(
+        self, texts: Sequence[str], *, is_query: bool = False, progress: Progress | None = None
+    ) -> np.ndarray:
+        """Encode texts.
+
+        Args:
+            texts (`Sequence[str]`): Any strings, empty ones and lone surrogates included.
+            is_query (`bool`, *optional*, defaults to `False`): Whether the encoder's query prompt goes before each.
+            progress (`Callable[[int, int], None]`, *optional*): Called with texts done and their total.
+
+        Returns:
+            `np.ndarray`: float32 `[num_texts, dimension]`, of unit norm, in the order of `texts`. A row does not
+            depend on the other texts.
+        """
+        ...
+
+
+def load_encoder(
+    name: str, *, device: str | None = None, precision: str = "auto", progress: Progress | None = None
+) -> Encoder:
+    """Load an encoder.
+
+    Args:
+        name (`str`):
+            `"minilm"` (packaged all-MiniLM-L6-v2), `"static"` (a table of token vectors distilled from it once, fast
+            and coarse), a folder (transformers or sentence-transformers), or a Hub id `org/name[@revision]`.
+        device (`str`, *optional*):
+            `"cpu"`, `"cuda"`, `"mps"`, ... Defaults to the accelerator that torch finds, else the CPU.
+        precision (`str`, *optional*, defaults to `"auto"`):
+            `"float32"`, `"bfloat16"`, or `"auto"`: bfloat16 where the hardware multiplies in it (CPUs with AMX or
+            AVX512-BF16, CUDA since compute capability 8.0), else float32.
+        progress (`Callable[[int, int], None]`, *optional*):
+            Called while `"static"` is distilled, with tokens done and their total.
+
+    Returns:
+        `Encoder`: Ready to use.
+
+    Raises:
+        `UsageError`: If `name` or `precision` is not legal.
+        `QualcodeError`: If the encoder cannot be found, fetched or loaded.
+    """
+    if precision not in PRECISIONS:
+        raise UsageError(f"precision {precision!r}; legal are {', '.join(PRECISIONS)}")
+    if name == STATIC:
+        from hf_qualcode.retrieve.static import packaged_static
+
+        return packaged_static(progress=progress)
+    folder = resolve_model(name)
+
+    from hf_qualcode.retrieve.transformer import load_transformer
+
+    # An index keeps the id to load its encoder by, from whatever working directory.
+    identity = str(folder.resolve()) if Path(name).expanduser().exists() else name
+    return load_transformer(folder, id=identity, device=device, precision=precision)

