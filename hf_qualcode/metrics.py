@@ -102,7 +102,8 @@ def hit_at_k(scores, grades, k: int) -> float:
     relevant = groups.sums((groups.grades > 0).astype(float))
     places = np.clip(k - groups.starts, 0, groups.sizes)
     miss = 1.0
-    for size, num_relevant, num_places in zip(groups.sizes, relevant, places, strict=True):
+    for i in np.flatnonzero((relevant > 0) & (places > 0)):
+        size, num_relevant, num_places = groups.sizes[i], relevant[i], places[i]
         # Over the r relevant documents one by one: each falls outside the cut given that those before it did.
         left = size - np.arange(num_relevant)
         miss *= float(np.prod(np.maximum(left - num_places, 0) / left))

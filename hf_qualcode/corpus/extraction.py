@@ -26,11 +26,14 @@ class ScanOptions:
     Attributes:
         max_file_bytes (`int`, *optional*, defaults to 1,000,000): Larger files are left out.
         include_generated (`bool`, *optional*, defaults to `False`): Take in files that programs wrote.
+        exclude (`tuple[str, ...]`, *optional*): Rules in the syntax of `.gitignore`, relative to each root; they
+            overrule those in the folders.
         parse_seconds (`float`, *optional*, defaults to 2.0): Seconds that the parser may take for a file.
     """
 
     max_file_bytes: int = 1_000_000
     include_generated: bool = False
+    exclude: tuple[str, ...] = ()
     parse_seconds: float = TIME_LIMIT_SECONDS
 
 
@@ -90,9 +93,7 @@ def read_file(task: Task, options: ScanOptions) -> ScannedFile:
     except Exception as error:
         detail = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         return ScannedFile(record._replace(outcome="failed", detail=detail), [])
-    return ScannedFile(
-        record._replace(outcome=INDEXED, language=language, detail=detail, num_units=len(units)), units
-    )
+    return ScannedFile(record._replace(outcome=INDEXED, language=language, detail=detail, num_units=len(units)), units)
 
 
 def _read_bytes(real_path: str, max_bytes: int) -> tuple[bytes, os.stat_result]:
@@ -103,7 +104,7 @@ def _read_bytes(real_path: str, max_bytes: int) -> tuple[bytes, os.stat_result]:
         raise _SkipFile("vanished") from error
     except OSError as error:
         raise _SkipFile("unreadable", error.strerror or type(error).__name__) from error
-    with open(descriptor, "rb", buffering=0) as file:
+    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  (a descriptor)
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise _SkipFile("special")
@@ -139,7 +140,8 @@ def _extract(task: Task, data: bytes, options: ScanOptions) -> tuple[list[Unit],
     if suffix == ".h":
         language = header_language(text)
         language_name = language.name
-    if not options.include_generated and not is_notebook and (why := generated_by_name(name) or generated_by_content(text)):
+    why = "" if options.include_generated or is_notebook else generated_by_name(name) or generated_by_content(text)
+    if why:
         raise _SkipFile("generated", why, language_name)
     id_prefix = id_prefix_of(task.root)
     try:

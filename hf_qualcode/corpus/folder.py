@@ -1,8 +1,6 @@
 """Folders to units: walks the roots, reads what changed, and says of every file what became of it."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 
 from hf_qualcode.corpus.extraction import ScannedFile, ScanOptions, Task, read_file
 from hf_qualcode.corpus.outcomes import OUTCOMES_OF_CONTENT, FileRecord, ScanReport
@@ -67,7 +65,7 @@ def _look(
     roots: list[Root], options: ScanOptions, known: Mapping[tuple[int, str], FileRecord], known_at_ns: int
 ) -> Iterator[Looked]:
     for position, root in enumerate(roots):
-        for seen in walk(root):
+        for seen in walk(root, options.exclude):
             old = known.get((position, seen.path))
             if seen.skip or seen.size > options.max_file_bytes:
                 yield ScannedFile(_skipped(position, seen), []), None

@@ -30,12 +30,9 @@ class ParserCrashError(QualcodeError):
 
 def is_repetitive(text: str) -> bool:
     """Says whether some stretch of a text repeats itself far more than code does."""
-    return any(
-        len(zlib.compress(window, 1)) * HOSTILE_RATIO < len(window)
-        for window in (
-            text[start : start + WINDOW_CHARS].encode() for start in range(0, len(text) - WINDOW_CHARS // 2, WINDOW_CHARS)
-        )
-    )
+    starts = range(0, len(text) - WINDOW_CHARS // 2, WINDOW_CHARS)
+    windows = (text[start : start + WINDOW_CHARS].encode() for start in starts)
+    return any(len(zlib.compress(window, 1)) * HOSTILE_RATIO < len(window) for window in windows)
 
 
 def extract_guarded(text: str, path: str, language_name: str, id_prefix: str, time_limit: float) -> Extraction:

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 
 IGNORE_FILES = (".gitignore", ".ignore")
@@ -32,6 +32,7 @@ PRUNED_FOLDERS = {
     "bower_components",
     "node_modules",
 }
+FOLDER_GROUP = "ps_d"  # what pathspec calls the `/` after a folder that a pattern matched
 ENVIRONMENT_MARK = "pyvenv.cfg"  # a Python virtual environment, whatever its folder is called
 
 
@@ -39,7 +40,7 @@ class RuleFile(NamedTuple):
     """The rules of one folder. `prefix` is what must be put in front of a path relative to the root (for rules above
     the root) and `cut` how many characters taken off (for those below)."""
 
-    spec: GitIgnoreSpec
+    patterns: tuple[GitIgnoreSpecPattern, ...]
     any_pattern: re.Pattern
     prefix: str
     cut: int
@@ -59,10 +60,21 @@ def is_ignored(rules: Rules, path: str) -> bool:
         shown = rule.prefix + path[rule.cut :]
         # One alternation of all patterns says no for nearly every file, much faster than one pattern after another.
         if rule.any_pattern.match(shown):
-            verdict = rule.spec.check_file(shown).include
-            if verdict is not None:
-                return verdict
+            for pattern in reversed(rule.patterns):
+                if _matches_itself(pattern, shown):
+                    return pattern.include
     return False
+
+
+def _matches_itself(pattern: GitIgnoreSpecPattern, path: str) -> bool:
+    """Says whether the pattern matches the path, not merely a folder that it is in (a walk asked about that before,
+    and `!lib/` must not take in again what another rule hides in `lib`)."""
+    match = pattern.regex.search(path)
+    if match is None:
+        return False
+    if FOLDER_GROUP in pattern.regex.groupindex:
+        return match.end(FOLDER_GROUP) in (-1, len(path))
+    return not (path[-1] == "/" and match.end() == len(path))  # `lib/**` is about what is in `lib` alone
 
 
 def rules_of_folder(folder: str, names: set[str], outer: Rules, path: str) -> Rules:
@@ -82,6 +94,12 @@ def rules_of_folder(folder: str, names: set[str], outer: Rules, path: str) -> Ru
             own.append(_rule_file(lines, "", len(path)) if path or not _hides_all(lines) else None)
     # `.ignore` is the stronger of the two.
     return (*reversed([rule for rule in own if rule is not None]), *outer)
+
+
+def rules_of_lines(lines: tuple[str, ...]) -> Rules:
+    """Returns rules given as text, for paths relative to the root."""
+    rule = _rule_file(lines, "", 0)
+    return (rule,) if rule is not None else ()
 
 
 def rules_above(root: Path) -> Rules:
@@ -116,21 +134,21 @@ def _hides_all(lines: tuple[str, ...]) -> bool:
 
 
 def _rule_file(lines: tuple[str, ...], prefix: str, cut: int) -> RuleFile | None:
-    spec, any_pattern = _compile(lines, prefix)
-    return RuleFile(spec, any_pattern, prefix, cut) if any_pattern is not None else None
+    patterns, any_pattern = _compile(lines, prefix)
+    return RuleFile(patterns, any_pattern, prefix, cut) if any_pattern is not None else None
 
 
 @functools.lru_cache(maxsize=256)
-def _compile(lines: tuple[str, ...], root: str) -> tuple[GitIgnoreSpec, re.Pattern | None]:
-    valid = []
+def _compile(lines: tuple[str, ...], root: str) -> tuple[tuple[GitIgnoreSpecPattern, ...], re.Pattern | None]:
+    patterns = []
     for line in lines:
         try:
-            patterns = GitIgnoreSpec.from_lines([line]).patterns
+            pattern = GitIgnoreSpecPattern(line)
         except ValueError:
             continue  # git passes over a malformed rule as well
         # Asked for by name, the root is not hidden by a rule that hides it whole.
-        if patterns and patterns[0].include is not None and not (root and patterns[0].match_file(root) is not None):
-            valid.append(line)
-    spec = GitIgnoreSpec.from_lines(valid)
-    sources = [re.sub(r"\(\?P<\w+>", "(?:", pattern.regex.pattern) for pattern in spec.patterns]
-    return spec, re.compile("|".join(f"(?:{source})" for source in sources)) if sources else None
+        if pattern.include is not None and not (root and pattern.regex.search(root)):
+            patterns.append(pattern)
+    sources = [re.sub(r"\(\?P<\w+>", "(?:", pattern.regex.pattern) for pattern in patterns]
+    sources = [source if source[0] in "^." else f".*{source}" for source in sources]
+    return tuple(patterns), re.compile("|".join(f"(?:{source})" for source in sources)) if sources else None

@@ -18,7 +18,7 @@ from hf_qualcode.types import QualcodeError, Unit
 # `%matplotlib inline`, `!ls`, `?help`; `files = !ls` and `x = %magic` are commands too.
 LINE_MAGIC = re.compile(r"^(\s*)(?:%{1,2}[A-Za-z]|[!?]|[\w., ]+=\s*(?:!|%\w)|[\w.]+\?{1,2}\s*$)")
 # After these the cell is still Python.
-PYTHON_CELL_MAGIC = re.compile(r"^%%(?:time|timeit|capture|prun|snakeviz|mprun|memit|memray_flamegraph|writefile\s.*\.py$)")
+PYTHON_CELL_MAGIC = re.compile(r"^%%(?:time|timeit|capture|prun|snakeviz|mprun|memit|writefile\s.*\.py$)")
 KERNEL_LANGUAGES = {"python2": "python", "python3": "python", "ipython": "python", "c++": "cpp", "node": "javascript"}
 
 
@@ -89,7 +89,8 @@ def read_notebook(text: str) -> Notebook:
         if not isinstance(cell_id, str) or not cell_id or cell_id in taken:
             cell_id = str(len(cells) + 1)
         taken.add(cell_id)
-        cells.append(Cell(cell_id, normalize_newlines(source)))
+        # JSON can spell out lone surrogates, text cannot hold them.
+        cells.append(Cell(encodable(cell_id), encodable(normalize_newlines(source))))
     return Notebook(_kernel_language(content.get("metadata")), cells)
 
 
@@ -141,9 +142,9 @@ def extract_notebook_units(
     first_line = 1
     for cell in notebook.cells:
         lines = cell.source.split("\n")
-        parsed = [encodable(line) for line in lines]
+        parsed = lines
         if any(line.strip() for line in lines):
-            found = outline("\n".join(parsed), parsed, language, path, time_limit)
+            found = outline(cell.source, lines, language, path, time_limit)
             if found.has_errors and language.name == "python":
                 parsed = without_magics(parsed)
                 found = outline("\n".join(parsed), parsed, language, path, time_limit)

@@ -13,6 +13,7 @@ from hf_qualcode.corpus.ignoring import (
     is_ignored,
     rules_above,
     rules_of_folder,
+    rules_of_lines,
 )
 from hf_qualcode.languages._lookup import suffix_table
 from hf_qualcode.types import UsageError
@@ -93,12 +94,17 @@ def shown_path(path: str) -> str:
     return path
 
 
-def walk(root: Root) -> Iterator[Seen]:
-    """Walks a root without following links. Yields files, and the folders that it does not enter, sorted by path."""
+def walk(root: Root, exclude: tuple[str, ...] = ()) -> Iterator[Seen]:
+    """Walks a root without following links. Yields files, and the folders that it does not enter, sorted by path.
+
+    Args:
+        root ([`Root`]): Where to start.
+        exclude (`tuple[str, ...]`, *optional*): Ignore rules that overrule those in the folders.
+    """
     if root.only is not None:
         yield _see_file(str(root.path / root.only), root.only)
         return
-    yield from _Walk(root).run()
+    yield from _Walk(root, exclude).run()
 
 
 def _see_file(real_path: str, path: str) -> Seen:
@@ -116,8 +122,9 @@ def _system_reason(error: OSError) -> tuple[str, str]:
 
 
 class _Walk:
-    def __init__(self, root: Root):
+    def __init__(self, root: Root, exclude: tuple[str, ...]):
         self.root = root
+        self.excluded = rules_of_lines(exclude)
         self.suffixes = {*suffix_table(), NOTEBOOK_SUFFIX}
 
     def run(self) -> Iterator[Seen]:
@@ -159,7 +166,7 @@ class _Walk:
                 yield self._file(entry, path + name, rules)
             elif entry.name in PRUNED_FOLDERS:
                 yield Seen(shown_path(path + name), entry.path, "ignored", "never searched")
-            elif rules and is_ignored(rules, path + name):
+            elif is_ignored(self.excluded, path + name) or is_ignored(rules, path + name):
                 yield Seen(shown_path(path + name), entry.path, "ignored", "by rule")
             else:
                 yield (entry.path, path + name, rules)
@@ -176,7 +183,7 @@ class _Walk:
                 return Seen(shown, entry.path, "special")
             if dot > 0 and name[dot:].lower() not in self.suffixes:
                 return Seen(shown, entry.path, "unsupported", name[dot:])
-            if rules and is_ignored(rules, path):
+            if is_ignored(self.excluded, path) or is_ignored(rules, path):
                 return Seen(shown, entry.path, "ignored", "by rule")
             status = entry.stat(follow_symlinks=False)
         except OSError as error:

@@ -49,7 +49,7 @@ class Language:
         load_grammar (`Callable[[str], object]`): Takes a suffix and returns the grammar's pointer. Imports the wheel
             only when called.
         query (`str`): Tree-sitter query with the captures above.
-        name_of (`Callable`): Takes the `@function` or `@class` node, its `@name` node and the file's bytes, and returns the
+        name_of (`Callable`): Takes the node of a definition, its `@name` node and the file's bytes, and returns the
             name; several parts are joined by `.` (`Queue.put`).
         interpreters (`tuple[str, ...]`): Names in a `#!` line that stand for this language.
         leading_comments (`bool`, *optional*, defaults to `True`): Comments and attributes directly above a definition

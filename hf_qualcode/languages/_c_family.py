@@ -8,7 +8,9 @@ from hf_qualcode.languages._base import LONE_BRACKETS, node_text
 
 
 # Conditions around code and guards of headers are not content.
-IDLE_LINE = LONE_BRACKETS + r"|\s*#\s*(?:if|ifdef|ifndef|else|elif|endif|pragma)\b.*|\s*#\s*define\s+\w+_H(?:PP|XX)?_*\s*"
+CONDITION = r"\s*#\s*(?:if|ifdef|ifndef|else|elif|endif|pragma)\b.*"
+HEADER_GUARD = r"\s*#\s*define\s+\w+_H(?:PP|XX)?_*\s*"
+IDLE_LINE = f"{LONE_BRACKETS}|{CONDITION}|{HEADER_GUARD}"
 MACRO_NAME = re.compile(r"[A-Z][A-Z0-9_]+$")
 MAX_DECLARATORS = 50
 NESTED_TYPES = {"template_type", "template_function", "template_method", "dependent_type", "dependent_name"}

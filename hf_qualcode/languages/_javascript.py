@@ -12,7 +12,11 @@ EXPORT_PREFIX = re.compile(r"^(?:(?:module\.)?exports|this|self|window|globalThi
 IDLE_LINE = LONE_BRACKETS + r"|\s*(?:\"use strict\"|'use strict')\s*;?"
 
 # A value that is a function, under a name; and one that lends its name to the functions in it.
-FUNCTION_VALUE = "[(arrow_function body: (_) @body) (function_expression body: (_) @body) (generator_function body: (_) @body)]"
+FUNCTION_VALUE = """[
+  (arrow_function body: (_) @body)
+  (function_expression body: (_) @body)
+  (generator_function body: (_) @body)
+]"""
 QUERY = f"""
 (function_declaration name: (_) @name body: (_) @body) @function
 (generator_function_declaration name: (_) @name body: (_) @body) @function
@@ -43,7 +47,7 @@ QUERY = f"""
 
 
 def name_of(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes) -> str:
-    """Returns `Queue.push` for `Queue.prototype.push = function`, `x` for `exports.x = ...` and `#x` for private ones."""
+    """Returns `Queue.push` for `Queue.prototype.push = function`, and `x` for `exports.x = ...`."""
     text = node_text(name, source)
     if name.type == "member_expression":
         text = EXPORT_PREFIX.sub("", text.replace(".prototype.", "."))

@@ -48,7 +48,8 @@ def parse(
         )
     except ValueError as error:
         raise ParseLimitError(f"not parsed within {time_limit:g} s") from error
-    if len(source) > SMALL_SOURCE_BYTES and tree.root_node.has_error and _error_work(tree.root_node) > ERROR_WORK_LIMIT:
+    is_flawed = len(source) > SMALL_SOURCE_BYTES and tree.root_node.has_error
+    if is_flawed and _error_work(tree.root_node) > ERROR_WORK_LIMIT:
         raise ParseLimitError("an unreadable stretch is too long (unclosed brackets?)")
     return tree, query
 

@@ -1,8 +1,8 @@
 """Token ids to token states. Both backbones yield the states of texts of equal length together, without padding.
 
 `PackedBert` reads BERT and its kin without importing the model classes of transformers, which takes longer than
-encoding a page of hits, and lays the tokens of a batch end to end, so that no layer computes padding and attention needs
-no mask. `TransformersBackbone` runs everything else.
+encoding a page of hits, and lays the tokens of a batch end to end, so that no layer computes padding and attention
+needs no mask. `TransformersBackbone` runs everything else.
 """
 
 from collections.abc import Iterator, Sequence

@@ -220,7 +220,7 @@ def _read_folders(
     report = ScanReport()
     records: list[FileRecord] = []
     unchanged: set[tuple[int, str]] = set()
-    new_tables: list[pa.Table] = []
+    new_units = _UnitTables()
     on_files = None if progress is None else lambda files, units: progress("reading", files, None)
     for scanned in scan(roots, ScanOptions(), known, known_at_ns, num_proc=num_proc, progress=on_files):
         record = scanned.record
@@ -231,14 +231,14 @@ def _read_folders(
         if scanned.units is None:
             unchanged.add((record.root, record.path))
         elif scanned.units:
-            new_tables.append(units_table(scanned.units, record.root))
+            new_units.add(scanned.units, record.root)
 
     files = None if comparable and records == list(known.values()) else files_table(records)
     lost = any(record.num_units and key not in unchanged for key, record in known.items())
-    if comparable and not new_tables and not lost:
+    new = new_units.finish()
+    if comparable and not len(new) and not lost:
         return _Content(roots, exclude, report, scanned_at_ns, files, None, None)
 
-    new = pa.concat_tables(new_tables) if new_tables else units_table([], 0)
     new_tokens = TokenTable.from_texts(
         lexical_text(path, name, code)
         for path, name, code in zip(*(new[column].to_pylist() for column in ("path", "name", "code")), strict=True)
@@ -252,6 +252,32 @@ def _read_folders(
     order = sort_order(units)
     tokens = old.tokens.take(kept).concat(new_tokens).take(order)
     return _Content(roots, exclude, report, scanned_at_ns, files, take_rows(units, order), tokens)
+
+
+class _UnitTables:
+    """Collects units as Arrow rows, some thousand at a time: far smaller than as objects."""
+
+    BLOCK = 8192
+
+    def __init__(self):
+        self._tables = [units_table([], 0)]
+        self._units: list[Unit] = []
+        self._root = 0
+
+    def add(self, units: list[Unit], root: int) -> None:
+        if root != self._root or len(self._units) >= self.BLOCK:
+            self._flush()
+        self._root = root
+        self._units += units
+
+    def finish(self) -> pa.Table:
+        self._flush()
+        return pa.concat_tables(self._tables)
+
+    def _flush(self) -> None:
+        if self._units:
+            self._tables.append(units_table(self._units, self._root))
+            self._units = []
 
 
 def _commit(

@@ -219,6 +219,23 @@ class CodeIndex:
             return np.zeros(0, "V32")
         return np.frombuffer(column.buffers()[1], "V32", count=len(column), offset=32 * column.offset)
 
+    def copies_of(self, row: int) -> np.ndarray:
+        """int64 `[num_copies]`: the other units with the same text, in the order of the index."""
+        order, leading = self._by_hash
+        key = self._leading_bytes[row]
+        first, last = np.searchsorted(leading, key, "left"), np.searchsorted(leading, key, "right")
+        rows = np.sort(order[first:last])
+        return rows[(rows != row) & (self.text_hashes[rows] == self.text_hashes[row])]
+
+    @cached_property
+    def _leading_bytes(self) -> np.ndarray:
+        return np.ascontiguousarray(self.text_hashes.view(np.uint64).reshape(-1, 4)[:, 0])
+
+    @cached_property
+    def _by_hash(self) -> tuple[np.ndarray, np.ndarray]:
+        order = np.argsort(self._leading_bytes, kind="stable")
+        return order, self._leading_bytes[order]
+
     @cached_property
     def file_records(self) -> dict[tuple[int, str], FileRecord]:
         """Every file seen, with what became of it, by root and path."""

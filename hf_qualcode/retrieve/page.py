@@ -1,11 +1,13 @@
 """From ranked units to a page a person can read: copies folded, no overlaps, changed files marked."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from hf_qualcode.retrieve.index import CodeIndex
+from hf_qualcode.retrieve.tables import take_rows
 from hf_qualcode.types import Hit, Location
 
 
@@ -24,57 +26,56 @@ def build_page(
         top_k (`int`): Length of the page.
         eligible (bool `[num_units]`, *optional*): Units that may be named as copies.
     """
-    table, hashes = index.table, index.text_hashes
+    ranked = take_rows(index.table, rows).to_pydict()
     hits: list[Hit] = []
+    chosen: list[int] = []
     seen: set[bytes] = set()
-    taken: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    taken: dict[tuple[int, str], list[tuple[int, int]]] = {}
     stale: dict[tuple[int, str], bool] = {}
-    for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
-        text_hash = hashes[row].tobytes()
-        if text_hash in seen:
+    for position, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True)):
+        unit = {name: values[position] for name, values in ranked.items()}
+        file = (unit["root"], unit["path"])
+        start, end = unit["start_line"], unit["end_line"]
+        spans = taken.setdefault(file, [])
+        is_copy = unit["text_hash"] in seen
+        if is_copy or (unit["path"] and any(start <= last and first <= end for first, last in spans)):
             continue
-        place = _location(index, row)
-        spans = taken.setdefault((place.root, place.path), [])
-        if place.path and any(place.start_line <= end and start <= place.end_line for start, end in spans):
-            continue
-        seen.add(text_hash)
-        spans.append((place.start_line, place.end_line))
-        same = hashes == hashes[row]
-        if eligible is not None:
-            same &= eligible
-        file = (table["root"][row].as_py(), place.path)
+        seen.add(unit["text_hash"])
+        spans.append((start, end))
+        chosen.append(row)
+        root = index.root_of(row)
         if file not in stale:
-            stale[file] = bool(place.root) and _is_stale(index, *file)
+            stale[file] = bool(root) and _is_stale(index, *file)
+        copies = index.copies_of(row)
+        if eligible is not None:
+            copies = copies[eligible[copies]]
         hits.append(
             Hit(
                 rank=len(hits) + 1,
                 score=score,
-                path=place.path,
-                root=place.root,
-                start_line=place.start_line,
-                end_line=place.end_line,
-                name=table["name"][row].as_py(),
-                language=table["language"][row].as_py(),
-                code=index.codes([row])[0],
+                path=unit["path"],
+                root=root,
+                start_line=start,
+                end_line=end,
+                name=unit["name"],
+                language=unit["language"],
+                code="",
                 retrieval_score=score,
-                copies=[_location(index, other) for other in np.flatnonzero(same).tolist() if other != row],
+                copies=_locations(index, copies),
                 stale=stale[file],
-                unit_id=table["id"][row].as_py(),
+                unit_id=unit["id"],
             )
         )
         if len(hits) == top_k:
             break
-    return hits
+    return [replace(hit, code=code) for hit, code in zip(hits, index.codes(chosen), strict=True)]
 
 
-def _location(index: CodeIndex, row: int) -> Location:
-    table = index.table
-    return Location(
-        path=table["path"][row].as_py(),
-        root=index.root_of(row),
-        start_line=table["start_line"][row].as_py(),
-        end_line=table["end_line"][row].as_py(),
-    )
+def _locations(index: CodeIndex, rows: np.ndarray) -> list[Location]:
+    if not len(rows):
+        return []
+    places = take_rows(index.table.select(["path", "start_line", "end_line"]), rows).to_pylist()
+    return [Location(root=index.root_of(row), **place) for row, place in zip(rows.tolist(), places, strict=True)]
 
 
 def _is_stale(index: CodeIndex, root: int, path: str) -> bool:

@@ -113,7 +113,8 @@ class CodeSearcher:
         if mode == "bm25":
             rankings = self._rank_bm25(queries, depth, eligible)
         else:
-            rankings = self._rank_with_encoder(queries, depth, eligible, mode, progress)
+            num_candidates = max(NUM_CANDIDATES, top_k)
+            rankings = self._rank_with_encoder(queries, depth, num_candidates, eligible, mode, progress)
         return [build_page(self.index, ranking.rows, ranking.scores, top_k, eligible) for ranking in rankings]
 
     def resolve_retriever(self, retriever: str) -> str:
@@ -164,7 +165,13 @@ class CodeSearcher:
         return rankings
 
     def _rank_with_encoder(
-        self, queries: list[str], depth: int, eligible: np.ndarray | None, mode: str, progress
+        self,
+        queries: list[str],
+        depth: int,
+        num_candidates: int,
+        eligible: np.ndarray | None,
+        mode: str,
+        progress: Callable[[int, int], None] | None,
     ) -> list[Ranking]:
         encoder = self.encoder(self.ranking_encoder)
         query_vectors = self._encode_queries(encoder, queries)
@@ -178,7 +185,7 @@ class CodeSearcher:
                 select_candidates(
                     self._lexical_scores([query], eligible)[0],
                     None if static is None else _mask(static[i], eligible),
-                    depth,
+                    num_candidates,
                 )
                 for i, query in enumerate(queries)
             ]

@@ -4,7 +4,8 @@ from hf_qualcode.corpus.generated import generated_by_content, generated_by_name
 
 
 @pytest.mark.parametrize(
-    "name", ["jquery.min.js", "app.bundle.js", "x_pb2.py", "x_pb2_grpc.py", "x_pb2.pyi", "x.pb.go", "x.pb.cc", "moc_w.cpp"]
+    "name",
+    ["jquery.min.js", "app.bundle.js", "x_pb2.py", "x_pb2_grpc.py", "x_pb2.pyi", "x.pb.go", "x.pb.cc", "moc_w.cpp"],
 )
 def test_names(name):
     assert generated_by_name(name)

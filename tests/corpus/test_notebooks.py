@@ -54,7 +54,11 @@ def test_magics_do_not_break_the_parse():
 
 
 def test_old_format_and_missing_ids():
-    old = {"nbformat": 3, "metadata": {}, "worksheets": [{"cells": [{"cell_type": "code", "input": ["x = 1\n", "y"]}]}]}
+    old = {
+        "nbformat": 3,
+        "metadata": {},
+        "worksheets": [{"cells": [{"cell_type": "code", "input": ["x = 1\n", "y"]}]}],
+    }
     assert units_of(json.dumps(old)) == [("cell", "<cell 1>", 1, 2, "x = 1\ny")]
     twice = notebook(code("a()", "same"), code("b()", "same"), code("c()"))
     assert [name for _, name, *_ in units_of(twice)] == ["<cell same>", "<cell 2>", "<cell 3>"]
@@ -102,3 +106,9 @@ def test_notebooks_in_a_folder(tmp_path):
         ("no-code", "python"),
     ]
     assert "not JSON" in records[1].detail
+
+
+def test_lone_surrogates_are_replaced():
+    text = '{"cells": [{"cell_type": "code", "id": "a\\ud800", "source": "x = \'\\ud800\'"}]}'
+    (unit,) = extract_notebook_units(read_notebook(text), "n.ipynb").units
+    assert (unit.name, unit.code) == ("<cell a?>", "x = '?'")

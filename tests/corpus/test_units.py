@@ -131,7 +131,10 @@ def test_module_runs_count_from_three_lines_of_code():
     idle = "import a\nfrom b import (\n    c,\n    d,\n)\n__all__ = [\n    'f',\n]\n# x\npass\n"
     assert ids_of(f"{function}{idle}") == ["f"]
     assert ids_of(f"{function}if __name__ == '__main__':\n    # go\n    f()\n") == ["f"]
-    assert ids_of(f"{function}if __name__ == '__main__':\n    a = 1\n    b = 2\n    f()\n") == ["f", "<module>@after:f"]
+    assert ids_of(f"{function}if __name__ == '__main__':\n    a = 1\n    b = 2\n    f()\n") == [
+        "f",
+        "<module>@after:f",
+    ]
 
 
 def test_file_with_code_has_a_unit():

@@ -2,8 +2,8 @@
 
 The index has the layout and the numbers of the library bm25s (its `BM25.load` opens the folder, a test holds both
 equal), but it is built and read here with numpy alone. Two reasons, measured: bm25s indexes in Python loops, twenty
-times slower than this rebuild, which follows every update of an index (tantivy from stored tokens: four times slower);
-and importing it (with scipy, and numba and jax where present) takes a third of the second that a cold search may last.
+times slower than this rebuild, which follows every update of an index (tantivy from stored tokens: six times slower);
+and importing it (with scipy, and numba and jax where present) takes 0.4 s of the second that a cold search may last.
 """
 
 import json

@@ -1,0 +1,139 @@
+"""Models are found by alias, folder and Hub id; every failure is one clear line; nothing large is imported."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hf_qualcode import hub
+from hf_qualcode.digests import file_digest
+from hf_qualcode.types import QualcodeError, UsageError
+
+
+def test_cache_dir_follows_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_QUALCODE_CACHE", str(tmp_path / "own"))
+    assert hub.cache_dir() == tmp_path / "own"
+    monkeypatch.delenv("HF_QUALCODE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert hub.cache_dir() == tmp_path / "hf-qualcode"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert hub.cache_dir() == Path.home() / ".cache" / "hf-qualcode"
+
+
+def test_import_is_light():
+    program = "import sys, hf_qualcode.hub; print([m for m in ('torch', 'transformers', 'numpy') if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_folder_resolves_to_itself(tiny_bert, tiny_sentence_transformer):
+    assert hub.resolve_model(str(tiny_bert)) == tiny_bert
+    assert hub.resolve_model(str(tiny_sentence_transformer)) == tiny_sentence_transformer
+
+
+@pytest.mark.parametrize("name", ["minilmm", "./no/such/folder", "/no/such/folder", "a/b/c", "", "org/name@", "~nobody"])
+def test_what_cannot_be_a_model_is_wrong_usage(name):
+    with pytest.raises(UsageError) as caught:
+        hub.resolve_model(name)
+    assert repr(name) in str(caught.value) and "org/name" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_unreachable_hub_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    with pytest.raises(QualcodeError, match="neither a folder here nor in the Hub cache") as caught:
+        hub.resolve_model("some-org/no-such-model")
+    assert "\n" not in str(caught.value)
+
+
+def _hub_cache_entry(cache: Path, repo: str, files: dict[str, str]) -> Path:
+    """A repository as huggingface_hub keeps it after a download."""
+    entry = cache / f"models--{repo.replace('/', '--')}"
+    snapshot = entry / "snapshots" / ("0" * 40)
+    snapshot.mkdir(parents=True)
+    (entry / "refs").mkdir()
+    (entry / "refs" / "main").write_text("0" * 40)
+    for name, content in files.items():
+        (snapshot / name).write_text(content)
+    return snapshot
+
+
+def test_cached_hub_model_needs_no_network(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    snapshot = _hub_cache_entry(tmp_path, "org/encoder", {"config.json": "{}", "model.safetensors": ""})
+    assert hub.resolve_model("org/encoder") == snapshot
+    assert hub.resolve_model("org/encoder@main") == snapshot
+
+
+def test_half_cached_hub_model_is_not_taken(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    _hub_cache_entry(tmp_path, "org/encoder", {"config.json": "{}"})
+    with pytest.raises(QualcodeError):
+        hub.resolve_model("org/encoder")
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "no config.json"),
+        ({"config.json": "{}"}, "incomplete"),
+        ({"config.json": "{}", "pytorch_model.bin": ""}, "only pickled weights"),
+    ],
+)
+def test_folder_without_a_model_says_what_is_missing(tmp_path, files, said):
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    with pytest.raises(QualcodeError, match=said):
+        hub.resolve_model(str(tmp_path))
+
+
+def test_a_file_is_not_a_model(tmp_path):
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(UsageError, match="is a file"):
+        hub.resolve_model(str(tmp_path / "model.safetensors"))
+
+
+def test_packaged_minilm(minilm_folder):
+    assert hub.resolve_model("minilm") == minilm_folder
+    assert (minilm_folder / "tokenizer.json").is_file()
+
+
+def test_wrong_packaged_weights_are_refused(monkeypatch, tmp_path):
+    (tmp_path / hub.MINILM_PACKAGE / "model").mkdir(parents=True)
+    (tmp_path / hub.MINILM_PACKAGE / "__init__.py").touch()
+    (tmp_path / hub.MINILM_PACKAGE / "model" / "model.safetensors").write_bytes(b"other")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, hub.MINILM_PACKAGE, raising=False)
+    with pytest.raises(QualcodeError, match=hub.MINILM_SHA256):
+        hub.packaged_minilm()
+
+
+def test_absent_minilm_names_the_extra(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(QualcodeError, match=r"hf-qualcode\[offline\]"):
+        hub.resolve_model("minilm")
+
+
+def test_digest_is_remembered_until_the_file_changes(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_QUALCODE_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "weights"
+    file.write_bytes(b"a" * (5 * 2**20))
+    assert file_digest(file) == hashlib.sha256(file.read_bytes()).hexdigest()
+    (record,) = (tmp_path / "cache" / "digests").glob("*.json")
+    content = json.loads(record.read_text())
+    record.write_text(json.dumps(content | {"sha256": "remembered"}))
+    assert file_digest(file) == "remembered"
+    file.write_bytes(b"b" * (5 * 2**20))
+    os.utime(file, ns=(0, content["stamp"][1] + 10**9))
+    assert file_digest(file) == hashlib.sha256(file.read_bytes()).hexdigest()
+    record.write_text("{ damaged")
+    assert file_digest(file) == hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def test_digest_without_a_writable_cache(monkeypatch, tmp_path):
+    (tmp_path / "file").write_bytes(b"a" * (5 * 2**20))
+    monkeypatch.setenv("HF_QUALCODE_CACHE", str(tmp_path / "file" / "below-a-file"))
+    assert file_digest(tmp_path / "file") == hashlib.sha256(b"a" * (5 * 2**20)).hexdigest()
