@@ -86,8 +86,8 @@ def resolve_model(name: str) -> Path:
         if folder is None:
             raise QualcodeError(MINILM_MISSING)
         return folder
-    path = Path(name).expanduser()
-    if path.exists():
+    path = existing_path(name)
+    if path is not None:
         return _checked_folder(path, named=name)
     hub_id = _HUB_ID.fullmatch(name)
     if hub_id is None or name.startswith(("./", "../", "~")):
@@ -96,6 +96,15 @@ def resolve_model(name: str) -> Path:
             "(org/name or org/name@revision)"
         )
     return _checked_folder(_hub_snapshot(hub_id["repo"], hub_id["revision"]), named=name)
+
+
+def existing_path(name: str) -> Path | None:
+    """The file or folder that `name` names on this machine, `None` where it names none."""
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError:  # ~user of a user that is not there
+        return None
+    return path if name and path.exists() else None
 
 
 def _checked_folder(folder: Path, *, named: str) -> Path:
@@ -112,7 +121,10 @@ def _checked_folder(folder: Path, *, named: str) -> Path:
                 f"model {named!r} has only pickled weights ({pickles[0]}), which can run code when loaded; "
                 "save it again as safetensors, or name a revision that has them"
             )
-        raise QualcodeError(f"model {named!r} has no *.safetensors weights; the download or copy is incomplete")
+        raise QualcodeError(
+            f"model {named!r} has no *.safetensors weights (pickled ones are never read); name a revision that has "
+            "them, or complete the copy"
+        )
     return folder
 
 

@@ -87,6 +87,18 @@ def save_sentence_transformer(folder: Path, source: Path, *, pooling="mean", pro
 
 
 @pytest.fixture(scope="session")
+def make_tiny_bert():
+    """`save_tiny_bert`, for tests that need another seed or model type."""
+    return save_tiny_bert
+
+
+@pytest.fixture(scope="session")
+def make_sentence_transformer():
+    """`save_sentence_transformer`, for tests that need another pooling, prompts or length."""
+    return save_sentence_transformer
+
+
+@pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory) -> Path:
     """A plain transformers folder. Read only: copy it before changing it."""
     return save_tiny_bert(tmp_path_factory.mktemp("tiny_bert"))

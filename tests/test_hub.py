@@ -34,7 +34,7 @@ def test_folder_resolves_to_itself(tiny_bert, tiny_sentence_transformer):
     assert hub.resolve_model(str(tiny_sentence_transformer)) == tiny_sentence_transformer
 
 
-@pytest.mark.parametrize("name", ["minilmm", "./no/such/folder", "/no/such/folder", "a/b/c", "", "org/name@", "~nobody"])
+@pytest.mark.parametrize("name", ["minilmm", "./no/such", "/no/such/folder", "a/b/c", "", "org/name@", "~no-user"])
 def test_what_cannot_be_a_model_is_wrong_usage(name):
     with pytest.raises(UsageError) as caught:
         hub.resolve_model(name)
@@ -79,7 +79,7 @@ def test_half_cached_hub_model_is_not_taken(monkeypatch, tmp_path):
     ("files", "said"),
     [
         ({}, "no config.json"),
-        ({"config.json": "{}"}, "incomplete"),
+        ({"config.json": "{}"}, "complete the copy"),
         ({"config.json": "{}", "pytorch_model.bin": ""}, "only pickled weights"),
     ],
 )

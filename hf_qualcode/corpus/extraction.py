@@ -143,20 +143,19 @@ def _extract(task: Task, data: bytes, options: ScanOptions) -> tuple[list[Unit],
     why = "" if options.include_generated or is_notebook else generated_by_name(name) or generated_by_content(text)
     if why:
         raise _SkipFile("generated", why, language_name)
-    id_prefix = id_prefix_of(task.root)
+    limits = {"id_prefix": id_prefix_of(task.root), "time_limit": options.parse_seconds}
     try:
         if is_notebook:
             notebook = read_notebook(text)
             language_name = notebook.language
-            units, has_errors = extract_notebook_units(
-                notebook, task.path, id_prefix=id_prefix, time_limit=options.parse_seconds
-            )
+            if is_repetitive(notebook.source):
+                units, has_errors = extract_guarded(text, task.path, "", **limits)
+            else:
+                units, has_errors = extract_notebook_units(notebook, task.path, **limits)
         elif is_repetitive(text):
-            units, has_errors = extract_guarded(text, task.path, language_name, id_prefix, options.parse_seconds)
+            units, has_errors = extract_guarded(text, task.path, language_name, **limits)
         else:
-            units, has_errors = extract_units(
-                text, task.path, language, id_prefix=id_prefix, time_limit=options.parse_seconds
-            )
+            units, has_errors = extract_units(text, task.path, language, **limits)
     except NotebookError as error:
         raise _SkipFile("malformed", str(error)) from error
     except UnknownKernelError as error:

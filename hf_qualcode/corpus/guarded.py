@@ -12,6 +12,7 @@ import subprocess
 import sys
 import zlib
 
+from hf_qualcode.corpus.notebooks import extract_notebook_units, read_notebook
 from hf_qualcode.corpus.units import Extraction, extract_units
 from hf_qualcode.languages import ParseLimitError, get_language
 from hf_qualcode.types import QualcodeError
@@ -36,7 +37,7 @@ def is_repetitive(text: str) -> bool:
 
 
 def extract_guarded(text: str, path: str, language_name: str, id_prefix: str, time_limit: float) -> Extraction:
-    """Does what `extract_units` does, in another process.
+    """Does what `extract_units` does, or `extract_notebook_units` where `language_name` is empty, in another process.
 
     Raises:
         [`ParseLimitError`]: Over the time limit.
@@ -73,7 +74,11 @@ def serve() -> None:
     seconds = int(time_limit) + 2
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     try:
-        answer = extract_units(text, path, get_language(language_name), id_prefix=id_prefix, time_limit=time_limit)
+        limits = {"id_prefix": id_prefix, "time_limit": time_limit}
+        if language_name:
+            answer = extract_units(text, path, get_language(language_name), **limits)
+        else:
+            answer = extract_notebook_units(read_notebook(text), path, **limits)
     except ParseLimitError as error:
         answer = str(error)
     pickle.dump(answer, sys.stdout.buffer)

@@ -5,6 +5,7 @@ The text is the code cells' sources in order, joined by line ends; line numbers 
 
 import json
 import re
+import time
 from typing import NamedTuple
 
 from hf_qualcode.corpus.lines import normalize_newlines
@@ -127,27 +128,28 @@ def extract_notebook_units(
         notebook ([`Notebook`]): As read.
         path (`str`): POSIX path of the file, for the ids.
         id_prefix (`str`, *optional*, defaults to `""`): Put in front of every id.
-        time_limit (`float`, *optional*, defaults to 2.0): Seconds that the parser may take, for each cell.
+        time_limit (`float`, *optional*, defaults to 2.0): Seconds that the parser may take, for all cells.
 
     Returns:
         [`Extraction`]
 
     Raises:
-        [`ParseLimitError`]: A cell is too much for the parser.
+        [`ParseLimitError`]: The cells are too much for the parser.
     """
     language = get_language(notebook.language)
     ids = Ids(id_prefix + path)
     units: list[Unit] = []
     has_errors = False
     first_line = 1
+    deadline = time.monotonic() + time_limit
     for cell in notebook.cells:
         lines = cell.source.split("\n")
         parsed = lines
         if any(line.strip() for line in lines):
-            found = outline(cell.source, lines, language, path, time_limit)
+            found = outline(cell.source, lines, language, path, deadline - time.monotonic())
             if found.has_errors and language.name == "python":
                 parsed = without_magics(parsed)
-                found = outline("\n".join(parsed), parsed, language, path, time_limit)
+                found = outline("\n".join(parsed), parsed, language, path, deadline - time.monotonic())
             has_errors |= found.has_errors
             top_level = TopLevel(kind="cell", name=f"<cell {cell.id}>", min_code_lines=1)
             units += build_units(found, lines, parsed, path, language, ids, top_level, first_line)

@@ -198,10 +198,10 @@ def _place(definitions: list[Definition], ids: Ids) -> tuple[_Placed, list[_Plac
         else:
             unit_id = ids.take(wanted)
             kind = definition.kind
-            if kind == "function" and (definition.is_method or outer.kind in ("class", "implementation")):
+            if kind == "function" and (definition.owner or outer.kind in ("class", "implementation")):
                 kind = "method"
-            if definition.is_method:
-                parent = wanted[: wanted.rindex(".")]
+            if definition.owner:
+                parent = wanted.removesuffix(definition.name[len(definition.owner) :])
             elif outer.kind in ("scope", "implementation"):
                 parent = outer.parent
             else:

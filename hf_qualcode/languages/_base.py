@@ -22,9 +22,14 @@ def node_text(node: tree_sitter.Node, source: bytes) -> str:
     return text
 
 
-def plain_name(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes) -> str:
+def unchanged(source: bytes) -> bytes:
+    """The parser is given the file as it is."""
+    return source
+
+
+def plain_name(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes) -> list[str]:
     """The name is the text of the node that the query captured as `@name`."""
-    return node_text(name, source)
+    return [node_text(name, source)]
 
 
 @dataclass(frozen=True)
@@ -33,8 +38,8 @@ class Language:
 
     The query is the heart. It runs in C over the whole syntax tree, once a file, and speaks through these captures:
 
-    - `@function`, `@class`: the node of a definition, with `@name` and `@body` in the same pattern and, where there is
-      one, `@receiver` (the type a method belongs to).
+    - `@function`, `@class`: the node of a definition, in the same pattern as its `@body` and `@name` (without a name
+      it is called `default`).
     - `@scope`, `@implementation`: lends its `@name` to the definitions inside but is none itself (a namespace, an
       object literal); functions inside an `@implementation` are methods (Rust's `impl`).
     - `@wrapper` with `@wrapped`: the span of the inner definition starts where the wrapper does (decorators, `export`,
@@ -50,7 +55,8 @@ class Language:
             only when called.
         query (`str`): Tree-sitter query with the captures above.
         name_of (`Callable`): Takes the node of a definition, its `@name` node and the file's bytes, and returns the
-            name; several parts are joined by `.` (`Queue.put`).
+            parts of the name (`["Queue", "put"]` where the head names the type a method belongs to).
+        prepare (`Callable[[bytes], bytes]`): Blanks out what the grammar cannot read; must keep every byte's position.
         interpreters (`tuple[str, ...]`): Names in a `#!` line that stand for this language.
         leading_comments (`bool`, *optional*, defaults to `True`): Comments and attributes directly above a definition
             belong to it and are its documentation.
@@ -63,7 +69,8 @@ class Language:
     suffixes: tuple[str, ...]
     load_grammar: Callable[[str], object]
     query: str
-    name_of: Callable[[tree_sitter.Node, tree_sitter.Node, bytes], str] = plain_name
+    name_of: Callable[[tree_sitter.Node, tree_sitter.Node, bytes], list[str]] = plain_name
+    prepare: Callable[[bytes], bytes] = unchanged
     interpreters: tuple[str, ...] = ()
     leading_comments: bool = True
     inner_comment_markers: tuple[str, ...] = ()

@@ -28,8 +28,8 @@ QUERY = """
 """
 
 
-def name_of(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes) -> str:
-    """Returns the name inside a declarator: `Queue.put` for `T *&Queue<T>::put(int) const`.
+def name_of(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes) -> list[str]:
+    """Returns the name inside a declarator: `Queue`, `put` for `T *&Queue<T>::put(int) const`.
 
     A definition made by a macro (`TEST(Queue, Put) {}`) is called `TEST(Queue, Put)`, or all tests had one name.
     """
@@ -46,7 +46,7 @@ def name_of(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes)
     parts = _parts(node, source)
     if parameters is not None and MACRO_NAME.match(parts[-1]) and definition.child_by_field_name("type") is None:
         parts[-1] += node_text(parameters, source)
-    return ".".join(parts)
+    return parts
 
 
 def _parts(node: tree_sitter.Node, source: bytes) -> list[str]:

@@ -35,7 +35,6 @@ QUERY = f"""
 (lexical_declaration . (variable_declarator) @wrapped) @wrapper
 (variable_declaration . (variable_declarator) @wrapped) @wrapper
 (export_statement declaration: (_) @wrapped) @wrapper
-(expression_statement . (assignment_expression) @wrapped) @wrapper
 (comment) @comment
 (decorator) @attribute
 (import_statement) @idle
@@ -46,12 +45,12 @@ QUERY = f"""
 """
 
 
-def name_of(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes) -> str:
-    """Returns `Queue.push` for `Queue.prototype.push = function`, and `x` for `exports.x = ...`."""
+def name_of(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes) -> list[str]:
+    """Returns `Queue`, `push` for `Queue.prototype.push = function`, and `x` for `exports.x = ...`."""
     text = node_text(name, source)
     if name.type == "member_expression":
         text = EXPORT_PREFIX.sub("", text.replace(".prototype.", "."))
         text = "exports" if text in ("module.exports", "exports") else text
-        return re.sub(r"\s*\?*\.\s*", ".", text)
-    # A dot separates names everywhere else, so one inside a quoted key must not.
-    return text.replace(".", "_") if name.type == "string" else text
+        owner, _, text = text.rpartition(".")
+        return [owner.rstrip("? "), text.strip()] if owner else [text]
+    return [text]

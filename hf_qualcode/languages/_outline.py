@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import tree_sitter
 
-from hf_qualcode.languages._base import Language, node_text
+from hf_qualcode.languages._base import Language
 from hf_qualcode.languages._parsing import TIME_LIMIT_SECONDS, parse
 
 
@@ -25,7 +25,7 @@ class Definition(NamedTuple):
     Attributes:
         kind (`str`): `"function"`, `"class"`, or `"scope"`, `"implementation"` for what only lends its name.
         name (`str`): Own name, without those of enclosing definitions; `Type.method` where the head says the type.
-        is_method (`bool`): The head names the type it belongs to.
+        owner (`str`): The part of the name that says the type, `""` where the head does not.
         signature (`str`): The head on one line.
         doc (`str`): Docstring or comment above, without markers.
         start_row, end_row (`int`): The whole definition, with decorators, and comments where they belong to it.
@@ -35,7 +35,7 @@ class Definition(NamedTuple):
 
     kind: str
     name: str
-    is_method: bool
+    owner: str
     signature: str
     doc: str
     start_row: int
@@ -68,7 +68,6 @@ class Head(NamedTuple):
     node: tree_sitter.Node
     name: tree_sitter.Node | None
     body: tree_sitter.Node
-    receiver: tree_sitter.Node | None
 
 
 KINDS = ("function", "class", "scope", "implementation")
@@ -90,7 +89,7 @@ def outline(
         [`ParseLimitError`]: The text is too much for the parser.
     """
     data = source.encode("utf-8")
-    tree, query = parse(language, data, PurePosixPath(path).suffix.lower(), time_limit)
+    tree, query = parse(language, language.prepare(data), PurePosixPath(path).suffix.lower(), time_limit)
     root = tree.root_node
     heads: dict[int, Head] = {}
     wrappers: dict[int, tree_sitter.Node] = {}
@@ -121,7 +120,6 @@ def outline(
                 captures[kind][0],
                 captures["name"][0] if "name" in captures else None,
                 captures["body"][0],
-                captures["receiver"][0] if "receiver" in captures else None,
             )
             # Two patterns can find one definition (`typedef struct a {} b`): the outer one stands for it.
             known = heads.get(head.body.start_byte)
@@ -149,7 +147,14 @@ def _compiled(pattern: str) -> re.Pattern:
     return re.compile(f"(?:{pattern})$")
 
 
-def _define(head, data, language, wrappers, docstrings, above) -> Definition:
+def _define(
+    head: Head,
+    data: bytes,
+    language: Language,
+    wrappers: dict[int, tree_sitter.Node],
+    docstrings: dict[int, tree_sitter.Node],
+    above: "_Above | None",
+) -> Definition:
     node = head.node
     outer = node
     while (wrapper := wrappers.get(outer.start_byte)) is not None and wrapper.start_byte < outer.start_byte:
@@ -159,15 +164,13 @@ def _define(head, data, language, wrappers, docstrings, above) -> Definition:
         doc = _docstring_text(docstrings[head.body.id], data)
     elif above is not None:
         start_row, doc = above.extend(start_row)
-    name = (language.name_of(node, head.name, data) if head.name is not None else "default")[:NAME_MAX_CHARS]
-    if head.receiver is not None:
-        name = f"{node_text(head.receiver, data)}.{name}"
+    parts = language.name_of(node, head.name, data) if head.name is not None else ["default"]
     signature = data[node.start_byte : min(head.body.start_byte, node.start_byte + 8 * SIGNATURE_MAX_CHARS)]
     signature = " ".join(signature.decode("utf-8", "replace").split()).rstrip(" :{")[:SIGNATURE_MAX_CHARS]
     return Definition(
         head.kind,
-        name or "<anonymous>",
-        "." in name,
+        ".".join(part or "<anonymous>" for part in parts)[:NAME_MAX_CHARS],
+        ".".join(parts[:-1])[:NAME_MAX_CHARS],
         signature,
         doc,
         start_row,
@@ -199,16 +202,23 @@ def _starts_line(node: tree_sitter.Node, lines: list[str]) -> bool:
     return column == 0 or not lines[row][:column].strip()
 
 
+def _ends_line(node: tree_sitter.Node, lines: list[str]) -> bool:
+    """Says whether at most a comment follows on the node's last line."""
+    end_row = _end_row(node)
+    row, column = node.end_point
+    if row != end_row:
+        return True
+    line = lines[row]
+    rest = line[column:] if line.isascii() else line.encode()[column:].decode("utf-8", "replace")
+    return not rest or rest.strip(" \t;,")[:1] in ("", "#", "/")
+
+
 def _mark_idle(node: tree_sitter.Node, lines: list[str], idle_rows: set[int]) -> None:
     if not _starts_line(node, lines):
         return
     start_row, end_row = node.start_point[0], _end_row(node)
-    line, (row, column) = lines[end_row], node.end_point
-    if row == end_row:
-        rest = line[column:] if line.isascii() else line.encode()[column:].decode("utf-8", "replace")
-        # A comment may follow; code may not.
-        if rest and rest.strip(" \t;,")[:1] not in ("", "#", "/"):
-            end_row -= 1
+    if not _ends_line(node, lines):
+        end_row -= 1
     if start_row == end_row:
         idle_rows.add(start_row)
     else:
@@ -218,17 +228,27 @@ def _mark_idle(node: tree_sitter.Node, lines: list[str], idle_rows: set[int]) ->
 class _Above:
     """The comments and attributes directly above definitions."""
 
-    def __init__(self, data, lines, comments, attributes, language):
+    def __init__(
+        self,
+        data: bytes,
+        lines: list[str],
+        comments: dict[int, tree_sitter.Node],
+        attributes: dict[int, tree_sitter.Node],
+        language: Language,
+    ):
         self.data = data
-        self.comments = {row: node for row, node in comments.items() if _starts_line(node, lines)}
-        self.attributes = {row: node for row, node in attributes.items() if _starts_line(node, lines)}
+        self.beside = {row: node for row, node in attributes.items() if _starts_line(node, lines)}
+        self.attributes = {row: node for row, node in self.beside.items() if _ends_line(node, lines)}
+        self.comments = {
+            row: node for row, node in comments.items() if _starts_line(node, lines) and _ends_line(node, lines)
+        }
         self.inner_markers = tuple(marker.encode() for marker in language.inner_comment_markers)
 
     def extend(self, start_row: int) -> tuple[int, str]:
         """Returns the first row of what belongs to a definition at `start_row`, and the comments' text."""
         texts = []
-        if start_row in self.attributes:
-            start_row = self.attributes[start_row].start_point[0]
+        if start_row in self.beside:
+            start_row = self.beside[start_row].start_point[0]
         while True:
             row = start_row - 1
             node = self.attributes.get(row)

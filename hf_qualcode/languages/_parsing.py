@@ -47,7 +47,7 @@ def parse(
             progress_callback=lambda _offset, _has_error: time.monotonic() > deadline,
         )
     except ValueError as error:
-        raise ParseLimitError(f"not parsed within {time_limit:g} s") from error
+        raise ParseLimitError(f"not parsed within {max(time_limit, 0):.2g} s") from error
     is_flawed = len(source) > SMALL_SOURCE_BYTES and tree.root_node.has_error
     if is_flawed and _error_work(tree.root_node) > ERROR_WORK_LIMIT:
         raise ParseLimitError("an unreadable stretch is too long (unclosed brackets?)")

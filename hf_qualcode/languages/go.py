@@ -11,13 +11,13 @@ def load_grammar(suffix: str) -> object:
     return tree_sitter_go.language()
 
 
-def name_of(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes) -> str:
-    """Returns `Queue.Put` for `func (q *Queue[T]) Put()`."""
+def name_of(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes) -> list[str]:
+    """Returns `Queue`, `Put` for `func (q *Queue[T]) Put()`."""
     receiver = definition.child_by_field_name("receiver")
     if receiver is None:
-        return node_text(name, source)
+        return [node_text(name, source)]
     words = node_text(receiver, source).strip("()").split("[")[0].replace("*", " ").split()
-    return f"{words[-1].strip('()')}.{node_text(name, source)}" if words else node_text(name, source)
+    return [*(word.strip("()") for word in words[-1:]), node_text(name, source)]
 
 
 LANGUAGE = Language(

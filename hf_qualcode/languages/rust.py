@@ -11,14 +11,14 @@ def load_grammar(suffix: str) -> object:
     return tree_sitter_rust.language()
 
 
-def name_of(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes) -> str:
+def name_of(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes) -> list[str]:
     """Returns `Queue` for `impl<T> Put for &mut queue::Queue<T>`."""
     while name.type in ("generic_type", "reference_type"):
         inner = name.child_by_field_name("type")
         if inner is None:
             break
         name = inner
-    return node_text(name, source).split("<")[0].rsplit("::", 1)[-1]
+    return [node_text(name, source).split("<")[0].rsplit("::", 1)[-1]]
 
 
 LANGUAGE = Language(

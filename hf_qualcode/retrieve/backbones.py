@@ -18,6 +18,9 @@ from hf_qualcode.types import QualcodeError
 
 
 _PACKED_TYPES = ("bert", *OFFSET_POSITIONS)
+_SIZES = (
+    "hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size", "max_position_embeddings"
+)  # fmt: skip
 _ACTIVATIONS = {
     "gelu": F.gelu,
     "gelu_new": lambda states: F.gelu(states, approximate="tanh"),
@@ -79,6 +82,7 @@ class PackedBert:
         config = recipe.config
         return (
             config.get("model_type") in _PACKED_TYPES
+            and all(size in config for size in _SIZES)
             and config.get("hidden_act", "gelu") in _ACTIVATIONS
             and config.get("position_embedding_type", "absolute") == "absolute"
             and not config.get("is_decoder")

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from hf_qualcode.retrieve.index import CodeIndex, Progress
+from hf_qualcode.retrieve.storage import ON_DEMAND
 from hf_qualcode.retrieve.tables import embedding_text
 from hf_qualcode.retrieve.vector_cache import VectorCache
 
@@ -23,7 +24,7 @@ UNCACHED_ENCODERS = ("static",)
 def on_demand_cache(directory: Path, encoder: "Encoder") -> VectorCache:
     """The vectors of single units computed so far under `encoder`, beside the index in `directory`."""
     return VectorCache(
-        directory / "on-demand" / f"{encoder.fingerprint[:16]}.sqlite", encoder.fingerprint, encoder.dimension
+        directory / ON_DEMAND / f"{encoder.fingerprint[:16]}.sqlite", encoder.fingerprint, encoder.dimension
     )
 
 

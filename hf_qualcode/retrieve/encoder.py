@@ -1,12 +1,11 @@
 """Texts to vectors: what an encoder is, and how one is loaded by name."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from hf_qualcode.hub import resolve_model
+from hf_qualcode.hub import MINILM, existing_path, resolve_model
 from hf_qualcode.types import UsageError
 
 
@@ -82,5 +81,5 @@ def load_encoder(
     from hf_qualcode.retrieve.transformer import load_transformer
 
     # An index keeps the id to load its encoder by, from whatever working directory.
-    identity = str(folder.resolve()) if Path(name).expanduser().exists() else name
+    identity = name if name == MINILM or existing_path(name) is None else str(folder.resolve())
     return load_transformer(folder, id=identity, device=device, precision=precision)

@@ -6,6 +6,7 @@ Layout of a store:
     <part>-<sha256[:16]><suffix>  the parts; never changed once written
     .lock                         held while writing
     .tmp-*                        work in progress, removed by the next writer
+    on-demand/                    caches; not part of the state
 
 A writer puts new parts beside the old ones and then replaces the manifest, so a reader sees the old state or the new
 one, never a mixture, and a writer killed at any moment leaves the old state. Parts that no manifest names any more are
@@ -36,6 +37,8 @@ T = TypeVar("T")
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 TEMPORARY = ".tmp-"
+# A folder beside the parts for what can be deleted at any time; no part of the store's state.
+ON_DEMAND = "on-demand"
 # Deliberately narrow: what matches may be removed once no manifest names it.
 PART_NAME = re.compile(r"(units|files|tokens|bm25|vectors_[0-9a-f]{12})-[0-9a-f]{16}(\.parquet|\.safetensors)?")
 # A store is refused, not guessed at, when it says a newer number than this.
@@ -204,11 +207,12 @@ def writer_lock(
 
 
 def is_empty_store(directory: Path) -> bool:
-    """Whether `directory` is absent or holds nothing but a lock and the leavings of writers that were killed."""
+    """Whether `directory` is absent, or holds only what a writer leaves that was killed before its first commit."""
     if not directory.exists():
         return True
     return all(
-        e.name == LOCK or e.name.startswith(TEMPORARY) or PART_NAME.fullmatch(e.name) for e in directory.iterdir()
+        entry.name in (LOCK, ON_DEMAND) or entry.name.startswith(TEMPORARY) or PART_NAME.fullmatch(entry.name)
+        for entry in directory.iterdir()
     )
 
 

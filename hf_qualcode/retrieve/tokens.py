@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hf_qualcode.retrieve.recipe import EncoderRecipe
+from hf_qualcode.types import QualcodeError
 
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -33,21 +34,25 @@ class TextTokenizer:
 
         self.max_length = recipe.max_length
         file = recipe.model_folder / "tokenizer.json"
-        side = "right"
         self._slow: Any = None
-        if direct and file.is_file():
-            self._tokenizer = Tokenizer.from_file(str(file))
-            # Older folders have the side in tokenizer.json only.
-            side = (self._tokenizer.truncation or {}).get("direction", "right").lower()
-        else:
-            from transformers import AutoTokenizer
-
-            tokenizer = AutoTokenizer.from_pretrained(recipe.model_folder, local_files_only=True)
-            side = tokenizer.truncation_side
-            if tokenizer.is_fast:
-                self._tokenizer = tokenizer.backend_tokenizer
+        try:
+            if direct and file.is_file():
+                self._tokenizer = Tokenizer.from_file(str(file))
+                side = (self._tokenizer.truncation or {}).get("direction", "right").lower()
             else:
-                self._slow = tokenizer
+                from transformers import AutoTokenizer
+
+                tokenizer = AutoTokenizer.from_pretrained(recipe.model_folder, local_files_only=True)
+                side = tokenizer.truncation_side
+                if tokenizer.is_fast:
+                    self._tokenizer = tokenizer.backend_tokenizer
+                else:
+                    self._slow = tokenizer
+        except Exception as error:  # what tokenizers raises for any damage is a bare Exception
+            reason = str(error).strip().partition("\n")[0]
+            raise QualcodeError(
+                f"tokenizer of encoder {recipe.folder} cannot be loaded ({reason}); it is absent or damaged"
+            ) from error
         if self._slow is None:
             self._tokenizer.no_padding()
             self._tokenizer.enable_truncation(self.max_length, direction=side)

@@ -19,15 +19,24 @@ logger = logging.getLogger(__name__)
 
 _SCHEMA_VERSION = 1
 _SCHEMA = f"""
+BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS encoders (id INTEGER PRIMARY KEY, fingerprint TEXT, dimension INTEGER,
     UNIQUE (fingerprint, dimension));
 CREATE TABLE IF NOT EXISTS vectors (id INTEGER PRIMARY KEY AUTOINCREMENT, encoder INTEGER, key BLOB, vector BLOB,
     UNIQUE (encoder, key));
 PRAGMA user_version = {_SCHEMA_VERSION};
+COMMIT;
 """
+# Primary result codes that mean a damaged or foreign file; others (locked, read-only, disk full) leave it sound.
+_DAMAGE = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
 # SQLite's oldest limit on the parameters of one statement is 999.
 _KEYS_A_QUERY = 500
 _ROWS_A_TRANSACTION = 4096
+_SECONDS_TO_WAIT = 3
+
+
+class _ForeignLayoutError(sqlite3.DatabaseError):
+    """A sound database, but not one that this version reads."""
 
 
 class VectorCache:
@@ -118,14 +127,9 @@ class VectorCache:
             try:
                 self._connect()
                 return None if self._connection is None else action()
-            except sqlite3.OperationalError as error:
-                # Locked for too long, read-only, disk full: the file is sound, only not for us now.
-                self._complain(f"vector cache {self.path} cannot be used ({error}); vectors are kept in memory")
+            except (sqlite3.Error, OSError) as error:
                 self._disconnect()
-                return None
-            except sqlite3.DatabaseError as error:
-                self._disconnect()
-                if attempt or not self._drop():
+                if attempt or not _is_damage(error) or not self._drop():
                     self._complain(f"vector cache {self.path} cannot be used ({error}); vectors are kept in memory")
                     return None
                 logger.warning("vector cache %s was damaged (%s): dropped and made anew", self.path, error)
@@ -138,24 +142,36 @@ class VectorCache:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._open(f"{self.path.absolute().as_uri()}?mode=rwc")
-            self._connection.executescript(_SCHEMA)
+            if self._is_empty():
+                self._connection.executescript(_SCHEMA)
             self._writable = True
-        except (OSError, sqlite3.OperationalError) as error:
+        except (OSError, sqlite3.Error) as error:
+            if _is_damage(error):
+                raise
             self._disconnect()
             self._complain(f"vector cache {self.path} cannot be written ({error}); new vectors are kept in memory")
             if not self.path.is_file():
                 return
             self._open(f"{self.path.absolute().as_uri()}?mode=ro")
             self._writable = False
+            if self._is_empty():
+                self._disconnect()
+                return
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version != _SCHEMA_VERSION:
-            raise sqlite3.DatabaseError(f"layout version {version}, expected {_SCHEMA_VERSION}")
+            raise _ForeignLayoutError(f"its layout version is {version}, not {_SCHEMA_VERSION}")
         self._inode = _inode_of(self.path)
 
     def _open(self, uri: str) -> None:
         # Rollback journal, not WAL: it needs no side files to be read, so read-only folders and deletion are safe.
-        self._connection = sqlite3.connect(uri, uri=True, timeout=10, isolation_level=None, check_same_thread=False)
+        self._connection = sqlite3.connect(
+            uri, uri=True, timeout=_SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False
+        )
         self._connection.execute("PRAGMA cache_size = -8192")
+
+    def _is_empty(self) -> bool:
+        # Asked before the version is: tables and version appear in one transaction of whichever process is first.
+        return self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -232,6 +248,12 @@ class VectorCache:
         if not self._complained:
             logger.warning(message)
         self._complained = True
+
+
+def _is_damage(error: Exception) -> bool:
+    if isinstance(error, _ForeignLayoutError):
+        return True
+    return isinstance(error, sqlite3.DatabaseError) and (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _DAMAGE
 
 
 def _inode_of(path: Path) -> int | None:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from hf_qualcode.corpus.folder import find_roots, scan
+from hf_qualcode.corpus.folder import ScanOptions, find_roots, scan
 from hf_qualcode.corpus.notebooks import NotebookError, UnknownKernelError, extract_notebook_units, read_notebook
 
 
@@ -112,3 +112,12 @@ def test_lone_surrogates_are_replaced():
     text = '{"cells": [{"cell_type": "code", "id": "a\\ud800", "source": "x = \'\\ud800\'"}]}'
     (unit,) = extract_notebook_units(read_notebook(text), "n.ipynb").units
     assert (unit.name, unit.code) == ("<cell a?>", "x = '?'")
+
+
+def test_hostile_cells(tmp_path):
+    repetitive = "x = [\n" + "    0,\n" * 10_000 + "]\n"
+    (tmp_path / "a.ipynb").write_text(notebook(code(repetitive, "big"), code("def f(): pass", "small")))
+    (tmp_path / "b.ipynb").write_text(notebook(*[code("(\n" * 60_000)] * 20))
+    first, second = scan(find_roots([tmp_path]), ScanOptions(max_file_bytes=10**7, parse_seconds=0.5))
+    assert [unit.name for unit in first.units] == ["<cell big>", "f"]
+    assert second.record.outcome == "too-slow"

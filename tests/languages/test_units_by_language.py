@@ -75,6 +75,9 @@ EXPECTED = {
         ("function", "exports", 28, 28),
         ("method", "C.m", 30, 30),
         ("function", "gen", 31, 31),
+        ("method", "D.[Symbol.iterator]", 32, 32),
+        ("method", "D.a.b", 32, 32),
+        ("function", "last", 35, 35),
     ],
     "shapes.cpp": [
         ("method", "A.f", 2, 4, "doc"),
@@ -92,6 +95,9 @@ EXPECTED = {
         ("function", "TEST(Foo, Bar)", 25, 25),
         ("function", "TEST_F(Foo, Baz)", 26, 26),
         ("function", "r", 28, 28),
+        ("class", "Tensor", 29, 31),
+        ("method", "Tensor.dim", 32, 32),
+        ("method", "Bar.f", 34, 34),
     ],
     "store.go": [
         ("method", "Recv.M", 3, 4, "M does."),
@@ -110,6 +116,7 @@ EXPECTED = {
         ("function", "q.z", 15, 15),
         ("method", "W.e", 16, 16),
         ("class", "P", 17, 18),
+        ("function", "last", 20, 20),
     ],
     "view.tsx": [
         ("function", "C", 1, 1),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hf_qualcode.retrieve.index import CodeIndex
-from hf_qualcode.retrieve.storage import DamagedStoreError, StoreError
+from hf_qualcode.retrieve.storage import DamagedStoreError, MissingStoreError, StoreError
 from hf_qualcode.types import UsageError
 
 
@@ -104,19 +104,19 @@ def change_at_random(root, generator):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_update_equals_a_fresh_index_part_for_part(tmp_path, seed, tiny_encoder):
+def test_an_update_equals_a_fresh_index_part_for_part(tmp_path, seed, tiny_bert):
     """Random changes of every kind; after each round all parts have the content of an index made from nothing."""
     generator = random.Random(seed)
     root = tmp_path / "code"
     root.mkdir()
     for _ in range(6):
         change_at_random(root, generator)
-    index = CodeIndex.build([root], tmp_path / "index", str(tiny_encoder))
+    index = CodeIndex.build([root], tmp_path / "index", str(tiny_bert))
     for round_ in range(4):
         for _ in range(generator.randrange(1, 5)):
             change_at_random(root, generator)
         index.update()
-        fresh = CodeIndex.build([root], tmp_path / f"fresh{round_}", str(tiny_encoder))
+        fresh = CodeIndex.build([root], tmp_path / f"fresh{round_}", str(tiny_bert))
         vectors = [name for name in state(index) if name.startswith("vectors_")]
         assert {k: v for k, v in state(index).items() if k not in vectors} == {
             k: v for k, v in state(fresh).items() if k not in vectors
@@ -129,7 +129,7 @@ def test_an_update_equals_a_fresh_index_part_for_part(tmp_path, seed, tiny_encod
         assert index.report == fresh.report
 
 
-def test_only_changed_units_are_encoded(code, tmp_path, tiny_encoder, monkeypatch):
+def test_only_changed_units_are_encoded(code, tmp_path, tiny_bert, monkeypatch):
     from hf_qualcode.retrieve import transformer
 
     encoded = []
@@ -140,7 +140,7 @@ def test_only_changed_units_are_encoded(code, tmp_path, tiny_encoder, monkeypatc
         return original(self, texts, **options)
 
     monkeypatch.setattr(transformer.TransformerEncoder, "encode", counting)
-    index = CodeIndex.build([code], tmp_path / "index", str(tiny_encoder))
+    index = CodeIndex.build([code], tmp_path / "index", str(tiny_bert))
     assert len(encoded) == 4  # five units, two of them the same text
     encoded.clear()
     (code / "pkg/c.py").write_text("import os\n\n\n" + function("read_lines") + "\n\n" + function("new"))
@@ -214,8 +214,8 @@ def test_a_newer_index_is_neither_read_nor_overwritten(code, tmp_path):
     assert manifest.read_text() == before
 
 
-def test_every_damaged_part_is_refused_and_an_index_run_makes_it_anew(code, tmp_path, tiny_encoder, caplog):
-    index = CodeIndex.build([code], tmp_path / "index", str(tiny_encoder))
+def test_every_damaged_part_is_refused_and_an_index_run_makes_it_anew(code, tmp_path, tiny_bert, caplog):
+    index = CodeIndex.build([code], tmp_path / "index", str(tiny_bert))
     whole = state(index)
     files = [f for f in (tmp_path / "index").rglob("*") if f.is_file() and f.suffix not in ("", ".sqlite")]
     assert len(files) >= 7
@@ -226,22 +226,21 @@ def test_every_damaged_part_is_refused_and_an_index_run_makes_it_anew(code, tmp_
                 file.unlink()
             else:
                 file.write_bytes(damaged)
-            if file.name == "manifest.json" and damaged is None:
-                continue  # an absent manifest is an absent index
             with pytest.raises(StoreError) as caught:
                 CodeIndex.load(tmp_path / "index")
             assert "\n" not in str(caught.value)
-            assert isinstance(caught.value, DamagedStoreError) or file.name == "manifest.json"
+            absent = file.name == "manifest.json" and damaged is None
+            assert isinstance(caught.value, MissingStoreError if absent else DamagedStoreError)
             file.write_bytes(content)
     part = next((tmp_path / "index").glob("units-*"))
     part.write_bytes(b"")
-    assert state(CodeIndex.build([code], tmp_path / "index", str(tiny_encoder))) == whole
+    assert state(CodeIndex.build([code], tmp_path / "index", str(tiny_bert))) == whole
     assert "making it anew" in caplog.text
 
 
-def test_two_encoders_never_mix(code, tmp_path, tiny_encoder, other_tiny_encoder):
-    index = CodeIndex.build([code], tmp_path / "index", str(tiny_encoder))
-    index.add_vectors(str(other_tiny_encoder))
+def test_two_encoders_never_mix(code, tmp_path, tiny_bert, other_tiny_bert):
+    index = CodeIndex.build([code], tmp_path / "index", str(tiny_bert))
+    index.add_vectors(str(other_tiny_bert))
     first, second = index.vector_sets
     assert (first.covered, second.covered) == (5, 5)
     assert first.fingerprint != second.fingerprint
@@ -251,11 +250,11 @@ def test_two_encoders_never_mix(code, tmp_path, tiny_encoder, other_tiny_encoder
     assert [info.complete for info in index.vector_sets] == [True, True]
     # New weights under an old name are another encoder: everything is encoded anew.
     moved = tmp_path / "encoder"
-    shutil.copytree(tiny_encoder, moved)
+    shutil.copytree(tiny_bert, moved)
     index = CodeIndex.build([code], tmp_path / "index2", str(moved))
     old = index.vector_sets[0]
     shutil.rmtree(moved)
-    shutil.copytree(other_tiny_encoder, moved)
+    shutil.copytree(other_tiny_bert, moved)
     (code / "pkg/c.py").write_text(function("newer"))
     index.update()
     (new,) = index.vector_sets
@@ -263,23 +262,23 @@ def test_two_encoders_never_mix(code, tmp_path, tiny_encoder, other_tiny_encoder
     assert new.complete
 
 
-def test_a_partial_set_serves_what_it_covers_and_is_completed_later(code, tmp_path, tiny_encoder):
+def test_a_partial_set_serves_what_it_covers_and_is_completed_later(code, tmp_path, tiny_bert):
     index = CodeIndex.build([code], tmp_path / "index", "none")
-    index.add_vectors(str(tiny_encoder), limit=2)
+    index.add_vectors(str(tiny_bert), limit=2)
     (info,) = index.vector_sets
     assert 2 <= info.covered < info.of == 5
     vectors = index.vectors(info)
     assert vectors.covers(np.arange(5)).sum() == info.covered
     scores = vectors.cosine(vectors.matrix[:1])
     assert np.isneginf(scores[0]).sum() == 5 - info.covered
-    index.add_vectors(str(tiny_encoder))
+    index.add_vectors(str(tiny_bert))
     assert index.vector_sets[0].complete
     assert index.vectors(index.vector_sets[0]).of_units(np.array([0, 4])) == pytest.approx(
         index.vectors(index.vector_sets[0]).of_units(np.array([4, 0]))
     )
 
 
-def test_an_interrupted_encoding_resumes_from_the_cache(code, tmp_path, tiny_encoder, monkeypatch):
+def test_an_interrupted_encoding_resumes_from_the_cache(code, tmp_path, tiny_bert, monkeypatch):
     from hf_qualcode.retrieve import completing, transformer
 
     monkeypatch.setattr(completing, "ENCODE_BLOCK", 2)
@@ -295,9 +294,9 @@ def test_an_interrupted_encoding_resumes_from_the_cache(code, tmp_path, tiny_enc
     failing.armed = True
     monkeypatch.setattr(transformer.TransformerEncoder, "encode", failing)
     with pytest.raises(KeyboardInterrupt):
-        CodeIndex.build([code], tmp_path / "index", str(tiny_encoder))
+        CodeIndex.build([code], tmp_path / "index", str(tiny_bert))
     failing.armed = False
-    index = CodeIndex.build([code], tmp_path / "index", str(tiny_encoder))
+    index = CodeIndex.build([code], tmp_path / "index", str(tiny_bert))
     assert index.vector_sets[0].complete
     assert len(encoded) == len(set(encoded)) == 4
 

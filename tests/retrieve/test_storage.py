@@ -97,6 +97,7 @@ def test_a_first_writer_that_was_killed_leaves_a_folder_that_counts_as_empty(tmp
     write(tmp_path, "text")
     (tmp_path / "manifest.json").unlink()
     (tmp_path / ".tmp-x").mkdir()
+    (tmp_path / "on-demand").mkdir()
     assert is_empty_store(tmp_path)
     (tmp_path / "thesis.tex").touch()
     assert not is_empty_store(tmp_path)

@@ -82,7 +82,7 @@ def test_truncated_file_is_made_anew(tmp_path):
     found, got = cache.get(keys_of(*range(500)))
     np.testing.assert_array_equal(got[found], vectors_of(500, 64)[found])
     cache.put(keys_of("new"), vectors_of(1, 64))
-    assert cache.get(keys_of("new"))[0].all()
+    assert VectorCache(path, "encoder", 64).get(keys_of("new"))[0].all()
 
 
 def test_changed_bytes_of_a_vector_count_as_absent(tmp_path):
@@ -97,9 +97,23 @@ def test_foreign_layout_is_made_anew(tmp_path, caplog):
     path = tmp_path / "vectors.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE vectors (something TEXT)")
-    cache = VectorCache(path, "encoder", 8)
-    cache.put(keys_of("a"), vectors_of(1))
-    assert cache.get(keys_of("a"))[0].all()
+    VectorCache(path, "encoder", 8).put(keys_of("a"), vectors_of(1))
+    assert VectorCache(path, "encoder", 8).get(keys_of("a"))[0].all()
+    assert "layout version" in caplog.text
+
+
+def test_file_held_by_another_process_is_not_dropped(tmp_path, caplog, monkeypatch):
+    path = tmp_path / "vectors.sqlite"
+    VectorCache(path, "encoder", 8).put(keys_of("a"), vectors_of(1))
+    monkeypatch.setattr("hf_qualcode.retrieve.vector_cache._SECONDS_TO_WAIT", 0.05)
+    with sqlite3.connect(path, isolation_level=None) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        cache = VectorCache(path, "encoder", 8)
+        cache.put(keys_of("b"), vectors_of(1))
+        assert cache.get(keys_of("a", "b"))[0].tolist() == [False, True]
+        holder.execute("ROLLBACK")
+    assert cache.get(keys_of("a", "b"))[0].all()
+    assert len(caplog.records) == 1
 
 
 def test_unwritable_place_is_kept_in_memory_with_one_line(tmp_path, caplog):
@@ -123,7 +137,7 @@ def test_read_only_file_is_read(tmp_path, monkeypatch):
 
     def refuse_writing(uri):
         if "mode=rwc" in uri:
-            raise sqlite3.OperationalError("unable to open database file")
+            raise PermissionError("read-only")
         opened(uri)
 
     monkeypatch.setattr(cache, "_open", refuse_writing)
