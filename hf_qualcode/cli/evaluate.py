@@ -40,7 +40,7 @@ def add_parser(subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from hf_qualcode.evaluation.report import comparison_report, format_comparison
+    from hf_qualcode.evaluation.report import comparison_report, comparison_table
     from hf_qualcode.types import UsageError
 
     if args.seed < 0:
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"--compare reads two result files: --{unused[0].replace('_', '-')} has no part in it")
         first, second = args.compare
         report = comparison_report(str(first), _read_scores(first), str(second), _read_scores(second), args.seed)
-        _print(report, format_comparison, args.json)
+        _print(report, comparison_table, args.json)
         return 0
     if not args.data:
         raise UsageError("--data is missing: for example --data cosqa:DIR, a folder of CoSQA's published files")
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _evaluate(args: argparse.Namespace) -> None:
     from hf_qualcode.cli.progress import ProgressLine
-    from hf_qualcode.evaluation.report import format_retrieval, retrieval_report
+    from hf_qualcode.evaluation.report import retrieval_report, retrieval_table
     from hf_qualcode.evaluation.retrieval import evaluate_retrieval, evaluate_run, random_baseline
     from hf_qualcode.evaluation.trec import read_run, write_run
     from hf_qualcode.types import UsageError
@@ -95,7 +95,7 @@ def _evaluate(args: argparse.Namespace) -> None:
         args.save_scores.write_text("".join(json.dumps(row) + "\n" for row in result.rows()), encoding="utf-8")
     config = {"split": data.split, "seed": args.seed}
     baselines = {**results, "random": random_baseline(data)}
-    _print(retrieval_report(args.data, config, model, result, baselines, args.seed), format_retrieval, args.json)
+    _print(retrieval_report(args.data, config, model, result, baselines, args.seed), retrieval_table, args.json)
 
 
 def _load_data(name: str, split: str):
@@ -172,5 +172,10 @@ def _warn(name: str, result) -> None:
         sys.stderr.write(f"hf-qualcode: {name}: {cut}\n")
 
 
-def _print(report: dict, as_text, as_json: bool) -> None:
-    sys.stdout.write(json.dumps(report) + "\n" if as_json else as_text(report))
+def _print(report: dict, as_table, as_json: bool) -> None:
+    from hf_qualcode.cli.output import print_table
+
+    if as_json:
+        sys.stdout.write(json.dumps(report) + "\n")
+    else:
+        print_table(as_table(report))

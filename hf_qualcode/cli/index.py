@@ -5,6 +5,8 @@ import json
 import sys
 from pathlib import Path
 
+from hf_qualcode.cli.output import print_table, printable
+
 
 def add_parser(subparsers) -> None:
     """Add the command's arguments."""
@@ -62,25 +64,23 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps(summary) + "\n")
     else:
-        sys.stdout.write(render_report(summary))
+        print_table(report_table(summary))
     return 0
 
 
-def render_report(summary: dict) -> str:
-    """The report as plain text."""
-    from hf_qualcode.cli.output import printable
+def report_table(summary: dict):
+    """The report as a table for people."""
+    from hf_qualcode.evaluation.report import Table
 
     files = summary["files"]
     languages = ", ".join(f"{name} {count:,}" for name, count in files["languages"].items())
-    lines = [
-        f"{summary['units']:,} units in {summary['index']}",
-        f"{files['seen']:>9,}  files and folders seen",
-        f"{files['indexed']:>9,}  indexed" + (f" ({languages})" if languages else ""),
+    rows = [
+        ["files", "", "for example"],
+        [f"{files['seen']:,}", "seen", ""],
+        [f"{files['indexed']:,}", "indexed", languages],
     ]
     for reason, entry in files["skipped"].items():
-        lines.append(f"{entry['count']:>9,}  {reason}, as {printable(entry['examples'][0])}")
-    for info in summary["vector_sets"]:
-        lines.append(f"vectors: {info['encoder']}, {info['covered']:,} of {info['of']:,} units")
-    if not summary["vector_sets"]:
-        lines.append("vectors: none (words only)")
-    return "\n".join(lines) + "\n"
+        rows.append([f"{entry['count']:,}", reason, printable(entry["examples"][0])])
+    sets = [f"{info['encoder']} ({info['covered']:,} of {info['of']:,} units)" for info in summary["vector_sets"]]
+    title = f"{summary['units']:,} units in {summary['index']}"
+    return Table(title, rows, f"vectors: {', '.join(sets) or 'none (words only)'}")

@@ -6,8 +6,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hf_qualcode.types import Hit
+
+
+if TYPE_CHECKING:
+    from hf_qualcode.evaluation.report import Table
 
 
 # Of a long unit only so many lines are shown; --json has all.
@@ -39,6 +44,25 @@ def print_hits(hits: Sequence[Hit], *, as_json: bool = False, context: int = 0) 
         _print_plain(hits, context)
 
 
+def print_table(table: "Table") -> None:
+    """Write a table to stdout: drawn on a terminal, aligned plain text elsewhere."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(table.to_text())
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    drawn = RichTable(title=table.title, title_justify="left", caption=table.note or None, box=box.SIMPLE_HEAD)
+    header, *rows = table.rows
+    for cell in header:
+        drawn.add_column(cell)
+    for row in rows:
+        drawn.add_row(*(Text(printable(cell)) for cell in row))
+    Console(highlight=False).print(drawn)
+
+
 def _heading(hit: Hit) -> str:
     notes = f"  ({hit.language}"
     if hit.copies:
@@ -66,9 +90,10 @@ def _snippet(hit: Hit, context: int) -> tuple[int, list[str], int]:
 def _file_lines(hit: Hit) -> list[str] | None:
     from hf_qualcode.corpus.lines import split_lines
     from hf_qualcode.corpus.reading import BinaryFileError, decode
+    from hf_qualcode.corpus.walking import real_path
 
     try:
-        data = (Path(hit.root) / hit.path).read_bytes()
+        data = Path(real_path(f"{hit.root}/{hit.path}")).read_bytes()
         return split_lines(decode(data, is_python=hit.language == "python").text)
     except (OSError, BinaryFileError):
         return None  # the hit's own text is shown without what is around it

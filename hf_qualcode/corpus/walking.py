@@ -1,6 +1,7 @@
 """Every file under a root, in the order of their paths, each with what can be said without opening it."""
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -92,6 +93,14 @@ def shown_path(path: str) -> str:
     except UnicodeEncodeError:
         return os.fsencode(path).decode("utf-8", "backslashreplace")
     return path
+
+
+def real_path(shown: str) -> str:
+    """Returns the name by which a path that `shown_path` made is opened: the inverse, as far as there is one."""
+    if os.path.exists(shown) or "\\x" not in shown:  # noqa: PTH110 (a plain string, as it may hold any bytes)
+        return shown
+    raw = re.sub(rb"\\x([0-9a-f]{2})", lambda match: bytes.fromhex(match[1].decode()), shown.encode())
+    return os.fsdecode(raw)
 
 
 def walk(root: Root, exclude: tuple[str, ...] = ()) -> Iterator[Seen]:

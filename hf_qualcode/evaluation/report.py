@@ -1,7 +1,7 @@
 """Results for people and programs: one table, one JSON object with the keys every `evaluate` command uses."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from hf_qualcode.evaluation.retrieval import METRICS, RetrievalResult
 from hf_qualcode.evaluation.significance import mcnemar, paired_bootstrap, paired_permutation
@@ -86,30 +86,44 @@ def comparison_report(
     return report
 
 
-def format_retrieval(report: Mapping) -> str:
-    """A retrieval report as a plain-text table: means with half-open intervals, differences below each baseline."""
+class Table(NamedTuple):
+    """A table for people: a title, rows of cells of which the first is the header, and a closing note."""
+
+    title: str
+    rows: list[list[str]]
+    note: str = ""
+
+    def to_text(self) -> str:
+        """The table as plain text, in aligned columns."""
+        widths = [max(len(row[i]) for row in self.rows) for i in range(len(self.rows[0]))]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in self.rows]
+        return "\n".join([self.title, *lines, *([self.note] if self.note else [])]) + "\n"
+
+
+def retrieval_table(report: Mapping) -> Table:
+    """A retrieval report as a table: means with their intervals, differences below each baseline."""
     names = list(report["metrics"])
     rows = [["", *names], [report["model"], *(_mean_cell(report, name) for name in names)]]
     for baseline, numbers in report["baselines"].items():
         rows.append([baseline, *(_mean_cell(numbers, name) for name in names)])
         rows.append(["  difference", *(_difference_cell(numbers["differences"][name]) for name in names)])
     config = ", ".join(f"{key} {value}" for key, value in report["config"].items())
-    return f"{report['data']} ({config}), {report['n']} queries, 95 % intervals\n{_align(rows)}"
+    return Table(f"{report['data']} ({config}), {report['n']} queries, 95 % intervals", rows)
 
 
-def format_comparison(report: Mapping) -> str:
-    """A comparison report as a plain-text table."""
+def comparison_table(report: Mapping) -> Table:
+    """A comparison report as a table."""
     rows = [["", "first", "second", "difference", "p (permutation)"]]
     for name, numbers in report["metrics"].items():
         cells = [f"{numbers['first']:.3f}", f"{numbers['second']:.3f}", _difference_cell(numbers)]
         rows.append([name, *cells, f"{numbers['p_value']:.4f}"])
     first, second = report["compare"]
-    text = f"first {first}, second {second}, {report['n']} queries\n{_align(rows)}"
+    note = ""
     if "mcnemar" in report:
         test = report["mcnemar"]
         counts = f"{test['only_first']} right in the first only, {test['only_second']} in the second only"
-        text += f"hit@1: {counts}, exact McNemar p = {test['p_value']:.4f}\n"
-    return text
+        note = f"hit@1: {counts}, exact McNemar p = {test['p_value']:.4f}"
+    return Table(f"first {first}, second {second}, {report['n']} queries", rows, note)
 
 
 def _numbers(result: RetrievalResult, seed: int) -> dict:
@@ -136,9 +150,3 @@ def _mean_cell(numbers: Mapping, name: str) -> str:
 def _difference_cell(numbers: Mapping) -> str:
     return f"{numbers['difference']:+.3f} [{numbers['low']:+.3f}, {numbers['high']:+.3f}]"
 
-
-def _align(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows
-    )

@@ -222,7 +222,7 @@ def _read_folders(
     unchanged: set[tuple[int, str]] = set()
     new_units = _UnitTables()
     on_files = None if progress is None else lambda files, units: progress("reading", files, None)
-    for scanned in scan(roots, ScanOptions(), known, known_at_ns, num_proc=num_proc, progress=on_files):
+    for scanned in scan(roots, ScanOptions(exclude=exclude), known, known_at_ns, num_proc=num_proc, progress=on_files):
         record = scanned.record
         if (roots[record.root].path / record.path).is_relative_to(own):
             continue  # an index inside the folder it indexes is not part of the code

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hf_qualcode.corpus.walking import real_path
 from hf_qualcode.retrieve.index import CodeIndex
 from hf_qualcode.retrieve.tables import take_rows
 from hf_qualcode.types import Hit, Location
@@ -81,7 +82,7 @@ def _locations(index: CodeIndex, rows: np.ndarray) -> list[Location]:
 def _is_stale(index: CodeIndex, root: int, path: str) -> bool:
     """Whether the file is gone or its content is not what was indexed."""
     record = index.file_records[root, path]
-    file = Path(index.roots[root]) / path
+    file = Path(real_path(f"{index.roots[root]}/{path}"))
     try:
         stat = file.stat()
         if stat.st_size != record.size:

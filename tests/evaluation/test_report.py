@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hf_qualcode.evaluation.report import comparison_report, format_comparison, format_retrieval, retrieval_report
+from hf_qualcode.evaluation.report import comparison_report, comparison_table, retrieval_report, retrieval_table
 from hf_qualcode.evaluation.retrieval import METRICS, RetrievalResult
 from hf_qualcode.types import QualcodeError
 
@@ -33,7 +33,7 @@ def test_json_has_the_common_keys_and_round_trips():
 
 def test_table_names_everything():
     report = retrieval_report("cosqa:DIR", {"split": "dev"}, "m", make_result([1, 0]), {"b": make_result([1, 0])})
-    text = format_retrieval(report)
+    text = retrieval_table(report).to_text()
     assert "2 queries" in text
     assert "0.500" in text
     assert "+0.000 [+0.000, +0.000]" in text
@@ -51,7 +51,7 @@ def test_comparison_pairs_by_id_not_by_line():
     assert report["metrics"]["hit@1"]["difference"] == 0.5
     assert report["mcnemar"] == {"only_first": 2, "only_second": 0, "p_value": 0.5}
     assert json.loads(json.dumps(report)) == report
-    assert "exact McNemar p = 0.5000" in format_comparison(report)
+    assert "exact McNemar p = 0.5000" in comparison_table(report).to_text()
 
 
 def test_other_queries_or_metrics_cannot_be_compared():

@@ -177,7 +177,7 @@ def test_a_changed_scope_is_a_new_state_of_the_same_index(code, tmp_path):
     ]
     index = CodeIndex.build([code], tmp_path / "index", "none", exclude=["pkg/"])
     assert set(index.table["path"].to_pylist()) == {"a.py"}
-    assert index.update().report["skipped"]["excluded"]["count"] == 1
+    assert index.update().report["skipped"]["ignored"]["count"] == 1
 
 
 def test_an_index_inside_the_folder_it_indexes_does_not_index_itself(code):

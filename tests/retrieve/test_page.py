@@ -1,5 +1,7 @@
 """What a page shows: copies folded, no overlaps, changed files marked."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -83,6 +85,19 @@ def test_stale_is_what_changed_or_went_and_nothing_else(index, tmp_path):
     (code / "c.py").unlink()
     (code / "c.py").mkdir()
     assert [hit.stale for hit in page(index, "c.py::Holder.other")] == [True]
+
+
+def test_a_file_name_that_is_not_utf8_is_found_again(tmp_path):
+    name = os.fsdecode(b"caf\xe9.py")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / name).write_text(CODE)
+    index = CodeIndex.build([tmp_path / "code"], tmp_path / "index", "none")
+    row = index.table["name"].to_pylist().index("other")
+    (hit,) = build_page(index, np.array([row]), np.ones(1, np.float32), 1)
+    assert (hit.path, hit.stale) == (r"caf\xe9.py", False)
+    (tmp_path / "code" / name).unlink()
+    (hit,) = build_page(index, np.array([row]), np.ones(1, np.float32), 1)
+    assert hit.stale
 
 
 def test_no_rows_no_hits(index):

@@ -13,7 +13,7 @@ from hf_qualcode.retrieve.search import CodeSearcher
 from hf_qualcode.types import QualcodeError, UsageError
 
 
-WORDS = "read write json file queue item socket date parse merge sort list open close line".split()
+WORDS = ["read", "write", "json", "file", "queue", "item", "socket", "date", "parse", "merge", "sort", "list", "open"]
 
 
 def documents(count, seed=0):
@@ -199,7 +199,9 @@ def test_an_index_of_nothing_has_no_hits(tmp_path, tiny_bert):
     assert CodeSearcher(index).search(QUERY, retriever="bm25") == []
 
 
-@pytest.mark.parametrize(("retriever", "top_k", "message"), [("fuzzy", 5, "unknown retriever"), ("bm25", 0, "top_k is 0")])
+@pytest.mark.parametrize(
+    ("retriever", "top_k", "message"), [("fuzzy", 5, "unknown retriever"), ("bm25", 0, "top_k is 0")]
+)
 def test_illegal_arguments_are_named(words_only, retriever, top_k, message):
     with pytest.raises(UsageError, match=message):
         CodeSearcher(words_only).search(QUERY, top_k, retriever=retriever)
