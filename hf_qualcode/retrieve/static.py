@@ -36,7 +36,7 @@ _WORDS_HELD = 65536
 
 
 def packaged_static(*, progress: Progress | None = None) -> "StaticEncoder":
-    """The static encoder of the packaged MiniLM, distilled into `cache_dir()/static` on first use (about 15 s).
+    """The static encoder of the packaged MiniLM, distilled into `cache_dir()/static` on first use (about 20 s).
 
     Written aside then renamed, under a lock: of two processes at once one waits, and a killed one leaves nothing that
     counts.
@@ -68,7 +68,7 @@ def packaged_static(*, progress: Progress | None = None) -> "StaticEncoder":
                 return encoder
             for leftover in (folder, *home.glob(f"{folder.name}.*.tmp")):
                 shutil.rmtree(leftover, ignore_errors=True)
-            logger.warning("distilling the static encoder from MiniLM, once (about 15 s), into %s", folder)
+            logger.warning("distilling the static encoder from MiniLM, once (about 20 s), into %s", folder)
             aside = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=home))
             distill(source, aside, progress=progress)
             aside.replace(folder)
