@@ -1,5 +1,6 @@
 """The vectors of an index's units: taken from where they are already, encoded where they are not."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,9 +90,11 @@ def complete_vectors(
                 if progress is not None:
                     progress(f"encoding with {encoder.id}", start + done, len(missing))
 
+            def texts_of(positions: np.ndarray, block: np.ndarray = block) -> list[str]:
+                return [embedding_text(codes[first_unit[row]].as_py()) for row in block[positions]]
+
             keys = [distinct[row] for row in block]
-            texts = [embedding_text(codes[first_unit[row]].as_py()) for row in block]
-            matrix[block] = encode_cached(encoder, cache, keys, texts, on_encoded)
+            matrix[block] = encode_cached(encoder, cache, keys, texts_of, on_encoded)
             found[block] = True
 
     if not found.all():
@@ -101,13 +104,30 @@ def complete_vectors(
     return matrix, row_of_unit
 
 
-def encode_cached(encoder: "Encoder", cache: VectorCache | None, keys: list[bytes], texts: list[str], progress=None):
-    """float32 `[len(texts), dimension]`: from the cache where it has them, else encoded and put there."""
+def encode_cached(
+    encoder: "Encoder",
+    cache: VectorCache | None,
+    keys: Sequence[bytes],
+    texts_of: Callable[[np.ndarray], list[str]],
+    progress: Callable[[int, int], None] | None = None,
+) -> np.ndarray:
+    """The vectors of some texts: from the cache where it has them, else encoded and put there.
+
+    Args:
+        encoder (`Encoder`): Makes the vectors.
+        cache (`VectorCache`, *optional*): Where they are kept.
+        keys (`list[bytes]`): The hash of each text.
+        texts_of (`Callable`): Gives the texts at some positions; called once, for those that must be encoded.
+        progress (`Callable`, *optional*): Called as `progress(done, total)`.
+
+    Returns:
+        float32 `[len(keys), dimension]`.
+    """
     if cache is None:
-        return encoder.encode(texts, progress=progress)
+        return encoder.encode(texts_of(np.arange(len(keys))), progress=progress)
     have, vectors = cache.get(keys)
     rest = np.flatnonzero(~have)
     if len(rest):
-        vectors[rest] = encoder.encode([texts[i] for i in rest], progress=progress)
+        vectors[rest] = encoder.encode(texts_of(rest), progress=progress)
         cache.put([keys[i] for i in rest], vectors[rest])
     return vectors

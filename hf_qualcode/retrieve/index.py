@@ -245,6 +245,10 @@ class CodeIndex:
         """Every unit with its text. Reads all of it; use `unit` for single ones."""
         return self._units_file.read()
 
+    def summary(self, row: int) -> dict:
+        """A unit without its text: one row of `table`, by column name."""
+        return {name: column[row].as_py() for name, column in zip(_LIGHT, self.table.columns, strict=True)}
+
     def unit(self, row: int) -> Unit:
         """The unit of one row."""
         values = {name: self._text_columns(row, name) for name in ("signature", "doc", "code")}

@@ -8,7 +8,6 @@ import numpy as np
 
 from hf_qualcode.corpus.walking import real_path
 from hf_qualcode.retrieve.index import CodeIndex
-from hf_qualcode.retrieve.tables import take_rows
 from hf_qualcode.types import Hit, Location
 
 
@@ -27,14 +26,13 @@ def build_page(
         top_k (`int`): Length of the page.
         eligible (bool `[num_units]`, *optional*): Units that may be named as copies.
     """
-    ranked = take_rows(index.table, rows).to_pydict()
     hits: list[Hit] = []
     chosen: list[int] = []
     seen: set[bytes] = set()
     taken: dict[tuple[int, str], list[tuple[int, int]]] = {}
     stale: dict[tuple[int, str], bool] = {}
-    for position, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True)):
-        unit = {name: values[position] for name, values in ranked.items()}
+    for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
+        unit = index.summary(row)
         file = (unit["root"], unit["path"])
         start, end = unit["start_line"], unit["end_line"]
         spans = taken.setdefault(file, [])
@@ -62,7 +60,7 @@ def build_page(
                 language=unit["language"],
                 code="",
                 retrieval_score=score,
-                copies=_locations(index, copies),
+                copies=[_location(index, copy) for copy in copies.tolist()],
                 stale=stale[file],
                 unit_id=unit["id"],
             )
@@ -72,11 +70,9 @@ def build_page(
     return [replace(hit, code=code) for hit, code in zip(hits, index.codes(chosen), strict=True)]
 
 
-def _locations(index: CodeIndex, rows: np.ndarray) -> list[Location]:
-    if not len(rows):
-        return []
-    places = take_rows(index.table.select(["path", "start_line", "end_line"]), rows).to_pylist()
-    return [Location(root=index.root_of(row), **place) for row, place in zip(rows.tolist(), places, strict=True)]
+def _location(index: CodeIndex, row: int) -> Location:
+    unit = index.summary(row)
+    return Location(unit["path"], index.root_of(row), unit["start_line"], unit["end_line"])
 
 
 def _is_stale(index: CodeIndex, root: int, path: str) -> bool:

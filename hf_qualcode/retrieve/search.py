@@ -15,6 +15,8 @@ from hf_qualcode.retrieve.completing import UNCACHED_ENCODERS, encode_cached, on
 from hf_qualcode.retrieve.index import CodeIndex
 from hf_qualcode.retrieve.page import build_page
 from hf_qualcode.retrieve.tables import embedding_text
+from hf_qualcode.retrieve.threads import one_blas_thread
+from hf_qualcode.retrieve.vector_cache import VectorCache
 from hf_qualcode.retrieve.vector_sets import VectorSet
 from hf_qualcode.types import Hit, QualcodeError, UsageError
 
@@ -56,6 +58,7 @@ class CodeSearcher:
         self.index = index
         self._encoder_name = encoder
         self._encoders: dict[str, Encoder] = {}
+        self._caches: dict[str, VectorCache] = {}
         self._query_vectors: OrderedDict[tuple[str, str], np.ndarray] = OrderedDict()
 
     def search(
@@ -114,7 +117,8 @@ class CodeSearcher:
             rankings = self._rank_bm25(queries, depth, eligible)
         else:
             num_candidates = max(NUM_CANDIDATES, top_k)
-            rankings = self._rank_with_encoder(queries, depth, num_candidates, eligible, mode, progress)
+            with one_blas_thread():
+                rankings = self._rank_with_encoder(queries, depth, num_candidates, eligible, mode, progress)
         return [build_page(self.index, ranking.rows, ranking.scores, top_k, eligible) for ranking in rankings]
 
     def resolve_retriever(self, retriever: str) -> str:
@@ -242,15 +246,22 @@ class CodeSearcher:
         rest = np.flatnonzero(~have)
         if len(rest):
             keys = [self.index.text_hashes[row].tobytes() for row in rows[rest]]
-            distinct = {key: i for i, key in enumerate(dict.fromkeys(keys))}
-            first = {}
-            for key, row in zip(keys, rows[rest], strict=True):
-                first.setdefault(key, row)
-            texts = [embedding_text(code) for code in self.index.codes([first[key] for key in distinct])]
-            cache = on_demand_cache(self.index.directory, encoder)
-            computed = encode_cached(encoder, cache, list(distinct), texts, progress)
-            vectors[rest] = computed[[distinct[key] for key in keys]]
+            row_of_key = dict(zip(keys, rows[rest].tolist(), strict=True))
+            distinct = list(row_of_key)
+
+            def texts_of(positions: np.ndarray) -> list[str]:
+                codes = self.index.codes([row_of_key[distinct[i]] for i in positions])
+                return [embedding_text(code) for code in codes]
+
+            computed = encode_cached(encoder, self._cache(encoder), distinct, texts_of, progress)
+            position = {key: i for i, key in enumerate(distinct)}
+            vectors[rest] = computed[[position[key] for key in keys]]
         return vectors
+
+    def _cache(self, encoder: "Encoder") -> VectorCache:
+        if encoder.fingerprint not in self._caches:
+            self._caches[encoder.fingerprint] = on_demand_cache(self.index.directory, encoder)
+        return self._caches[encoder.fingerprint]
 
     def encoder(self, name: str) -> "Encoder":
         """An encoder by name, loaded once."""
