@@ -38,7 +38,7 @@ class ProgressLine:
                 leave=False,
                 mininterval=0.2 if sys.stderr.isatty() else 10.0,
                 dynamic_ncols=True,
-                unit_scale=True,
+                unit_scale=total is None or total >= 10_000,
             )
             self._bar.start_t = time.time() - (time.monotonic() - self._started)
         self._bar.total = total

@@ -1,6 +1,7 @@
 """`hf-qualcode search`: find code in a folder, or in an index of one."""
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 
@@ -79,7 +80,8 @@ def _search(args: argparse.Namespace, progress) -> list:
         mode = searcher.resolve_retriever(mode)
     if mode == "bm25":
         return searcher.search(args.query, retriever=mode, **options)
-    with Preview(_on_terminal(args)) as preview:
+    # The progress line is closed first: it is drawn below the preview.
+    with Preview(_on_terminal(args)) as preview, progress:
         preview.show(searcher, args.query, options)
         if not complete:
             index = CodeIndex.build([args.path or "."], index.directory, "auto", progress=progress)
@@ -129,35 +131,35 @@ def cached_index(path: Path) -> Path:
 
 
 class Preview:
-    """The hits by words, on the terminal, while those by meaning are made ready; gone when they are."""
+    """The hits by words, on the terminal, while those by meaning are made ready; gone when they are.
+
+    Plain escape sequences: importing rich would keep the first hits back by a tenth of a second.
+    """
 
     def __init__(self, active: bool):
         self._active = active
-        self._live = None
+        self._lines = 0
 
     def show(self, searcher, query: str, options: dict) -> None:
         """Search by words and show one line a hit."""
         if not self._active:
             return
-        from rich.console import Console, Group
-        from rich.live import Live
-        from rich.text import Text
-
         from hf_qualcode.cli.output import printable
 
-        hits = searcher.search(query, retriever="bm25", **options)
-        lines = [Text("by words so far; ranking by meaning ...", style="dim")]
-        lines += [
-            Text(f"{hit.rank:>3}  {printable(hit.path)}:{hit.start_line}-{hit.end_line}  {printable(hit.name)}")
-            for hit in hits
-        ]
-        console = Console(stderr=True)
-        self._live = Live(Group(*lines), console=console, transient=True, auto_refresh=False)
-        self._live.start(refresh=True)
+        columns, rows = shutil.get_terminal_size()
+        lines = ["by words so far; ranking by meaning ..."]
+        for hit in searcher.search(query, retriever="bm25", **options):
+            lines.append(f"{hit.rank:>3}  {hit.path}:{hit.start_line}-{hit.end_line}  {hit.name}")
+        # Lines that wrap or scroll away could not be taken back.
+        lines = [printable(line)[: columns - 1] for line in lines[: max(1, rows - 3)]]
+        self._lines = len(lines)
+        sys.stderr.write("\x1b[2m" + "\n".join(lines) + "\x1b[0m\n")
+        sys.stderr.flush()
 
     def __enter__(self) -> "Preview":
         return self
 
     def __exit__(self, *_) -> None:
-        if self._live is not None:
-            self._live.stop()
+        if self._lines:
+            sys.stderr.write(f"\r\x1b[{self._lines}A\x1b[J")
+            sys.stderr.flush()

@@ -1,8 +1,9 @@
 """Transformer encoders, run so that little is computed twice or for padding.
 
 What pays, measured in float32 on 2 cores: batches by number of tokens after sorting by length, packed tokens without
-padding (`backbones.PackedBert`), query, key and value in one product, equal texts encoded once. What did not: weights
-laid out for oneDNN or MKL beforehand (within noise), and the fused GELU of oneDNN (slower).
+padding (`backbones.PackedBert`), query, key and value in one product, equal texts encoded once, and batches side by
+side with a core each. What did not: weights laid out for oneDNN or MKL beforehand (within noise), and the fused GELU
+of oneDNN (slower).
 """
 
 import logging
@@ -18,6 +19,7 @@ from hf_qualcode.retrieve.backbones import PackedBert, TransformersBackbone
 from hf_qualcode.retrieve.encoder import Progress
 from hf_qualcode.retrieve.pooling import pool
 from hf_qualcode.retrieve.recipe import EncoderRecipe
+from hf_qualcode.retrieve.threads import map_side_by_side
 from hf_qualcode.retrieve.tokens import TextTokenizer, replace_surrogates
 from hf_qualcode.types import QualcodeError
 
@@ -27,7 +29,7 @@ logger = logging.getLogger(__name__)
 # Texts that are tokenised, then sorted by length, together: bounds memory, and enough for runs of equal length.
 _TEXTS_A_WINDOW = 8192
 # On a CPU the states of a batch should stay in its caches; an accelerator wants to be filled.
-_TOKENS_A_BATCH = 2048
+_TOKENS_A_BATCH = 1024
 _TOKENS_A_BATCH_ACCELERATED = 32768
 
 
@@ -125,8 +127,15 @@ class TransformerEncoder:
                 ids = tokenised.result()
                 if number + 1 < len(windows):
                     tokenised = ahead.submit(self.tokenizer, windows[number + 1])
-                for batch in token_batches([len(row) for row in ids], self._tokens_a_batch):
-                    yield start + batch, self._run([ids[row] for row in batch])
+                batches = list(token_batches([len(row) for row in ids], self._tokens_a_batch))
+
+                def run(batch: np.ndarray, ids: list[list[int]] = ids) -> np.ndarray:
+                    return self._run([ids[row] for row in batch])
+
+                side_by_side = isinstance(self.backbone, PackedBert) and len(batches) > 1
+                results = map_side_by_side(run, batches) if side_by_side else ((b, run(b)) for b in batches)
+                for batch, vectors in results:
+                    yield start + batch, vectors
 
     @property
     def _tokens_a_batch(self) -> int:
