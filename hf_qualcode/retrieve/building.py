@@ -1,19 +1,16 @@
 """Making an index and bringing it up to date: scan, keep what did not change, encode what did, commit in one step."""
 
 import logging
-import time
 from collections.abc import Iterable, Sequence
-from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
-from hf_qualcode.corpus.folder import FileRecord, Root, ScanOptions, ScanReport, find_roots, scan
+from hf_qualcode.corpus.folder import Root, ScanReport, find_roots
 from hf_qualcode.hub import packaged_minilm
 from hf_qualcode.retrieve.candidates.bm25 import BM25Scorer, TokenTable
 from hf_qualcode.retrieve.completing import complete_vectors
+from hf_qualcode.retrieve.content import Content, made_with, read_folders, root_entries
 from hf_qualcode.retrieve.index import KIND, CodeIndex, Progress
 from hf_qualcode.retrieve.storage import (
     DamagedStoreError,
@@ -25,35 +22,12 @@ from hf_qualcode.retrieve.storage import (
     read_manifest,
     writer_lock,
 )
-from hf_qualcode.retrieve.tables import (
-    files_table,
-    lexical_text,
-    sort_order,
-    take_rows,
-    units_table,
-    write_table,
-)
+from hf_qualcode.retrieve.tables import files_table, units_table, write_table
 from hf_qualcode.retrieve.vector_sets import VectorSetInfo, write_vectors
 from hf_qualcode.types import Unit, UsageError
 
 
 logger = logging.getLogger(__name__)
-
-# Raised when units, ids or sub-tokens of the same file would come out different: an older index is then read anew.
-EXTRACTION_VERSION = 1
-_GRAMMARS = ("c", "cpp", "go", "java", "javascript", "python", "rust", "typescript")
-
-
-class _Content(NamedTuple):
-    """What an index is made of, before vectors. `None` stands for a part of the present index that stays as it is."""
-
-    roots: list[Root]
-    exclude: tuple[str, ...]
-    report: ScanReport
-    scanned_at_ns: int
-    files: pa.Table | None
-    units: pa.Table | None
-    tokens: TokenTable | None
 
 
 def build_index(
@@ -71,8 +45,8 @@ def build_index(
     _refuse_foreign(out)
     with writer_lock(out, on_wait=_tell_waiting(out)):
         old = _open_old(out)
-        content = _read_folders(out, old, roots, tuple(exclude), num_proc, progress)
-        return _commit(out, old, content, encoder, progress)
+        content = read_folders(out, old, roots, tuple(exclude), num_proc, progress)
+        return _commit(out, old, content, encoder, progress, keep_others=encoder != "none")
 
 
 def refresh_index(
@@ -88,9 +62,9 @@ def refresh_index(
         for root in roots:
             if not root.path.exists():
                 raise StoreError(f"{root.path}, which {out} was made from, is gone: index another folder with --out")
-        content = _read_folders(out, index, roots, tuple(index.manifest["exclude"]), num_proc, progress)
+        content = read_folders(out, index, roots, tuple(index.manifest["exclude"]), num_proc, progress)
         policy = index.manifest["encoder"] if encoder is None else _canonical(encoder)
-        return _commit(out, index, content, policy, progress)
+        return _commit(out, index, content, policy, progress, keep_others=encoder != "none")
 
 
 def index_documents(
@@ -115,8 +89,8 @@ def index_documents(
     ]
     with writer_lock(out, on_wait=_tell_waiting(out)):
         tokens = TokenTable.from_texts(texts)
-        content = _Content([], (), ScanReport(), 0, files_table([]), units_table(units, 0), tokens)
-        return _commit(out, _open_old(out), content, encoder, progress)
+        content = Content([], (), ScanReport(), 0, files_table([]), units_table(units, 0), tokens)
+        return _commit(out, _open_old(out), content, encoder, progress, keep_others=False)
 
 
 def add_vector_set(
@@ -164,11 +138,6 @@ def _canonical(encoder: str) -> str:
     return str(folder.resolve()) if not is_name and folder.is_dir() else encoder
 
 
-def _made_with() -> dict:
-    """What decides the units of a given file."""
-    return {"extraction": EXTRACTION_VERSION, **{g: version(f"tree-sitter-{g}") for g in _GRAMMARS}}
-
-
 def _tell_waiting(out: Path):
     return lambda: logger.warning("%s is being written by another process: waiting for it", out)
 
@@ -198,105 +167,33 @@ def _open_old(out: Path) -> CodeIndex | None:
         return None
 
 
-def _read_folders(
+def _commit(
     out: Path,
     old: CodeIndex | None,
-    roots: list[Root],
-    exclude: tuple[str, ...],
-    num_proc: int,
+    content: Content,
+    policy: str,
     progress: Progress | None,
-) -> _Content:
-    """Scan the roots; what did not change since `old` is not opened."""
-    comparable = (
-        old is not None
-        and old.manifest["roots"] == _root_entries(roots)
-        and old.manifest["exclude"] == list(exclude)
-        and old.manifest["made_with"] == _made_with()
-    )
-    known = old.file_records if comparable else {}
-    known_at_ns = old.manifest["scanned_at_ns"] if comparable else 0
-    scanned_at_ns = time.time_ns()
-    own = out.resolve()
-    report = ScanReport()
-    records: list[FileRecord] = []
-    unchanged: set[tuple[int, str]] = set()
-    new_units = _UnitTables()
-    on_files = None if progress is None else lambda files, units: progress("reading", files, None)
-    for scanned in scan(roots, ScanOptions(exclude=exclude), known, known_at_ns, num_proc=num_proc, progress=on_files):
-        record = scanned.record
-        if (roots[record.root].path / record.path).is_relative_to(own):
-            continue  # an index inside the folder it indexes is not part of the code
-        report.add(record)
-        records.append(record)
-        if scanned.units is None:
-            unchanged.add((record.root, record.path))
-        elif scanned.units:
-            new_units.add(scanned.units, record.root)
-
-    files = None if comparable and records == list(known.values()) else files_table(records)
-    lost = any(record.num_units and key not in unchanged for key, record in known.items())
-    new = new_units.finish()
-    if comparable and not len(new) and not lost:
-        return _Content(roots, exclude, report, scanned_at_ns, files, None, None)
-
-    new_tokens = TokenTable.from_texts(
-        lexical_text(path, name, code)
-        for path, name, code in zip(*(new[column].to_pylist() for column in ("path", "name", "code")), strict=True)
-    )
-    if not comparable:
-        order = sort_order(new)
-        return _Content(roots, exclude, report, scanned_at_ns, files, take_rows(new, order), new_tokens.take(order))
-    keys = zip(old.table["root"].to_pylist(), old.table["path"].to_pylist(), strict=True)
-    kept = np.flatnonzero(np.fromiter((key in unchanged for key in keys), bool, len(old)))
-    units = pa.concat_tables([take_rows(old.full_table(), kept), new])
-    order = sort_order(units)
-    tokens = old.tokens.take(kept).concat(new_tokens).take(order)
-    return _Content(roots, exclude, report, scanned_at_ns, files, take_rows(units, order), tokens)
-
-
-class _UnitTables:
-    """Collects units as Arrow rows, some thousand at a time: far smaller than as objects."""
-
-    BLOCK = 8192
-
-    def __init__(self):
-        self._tables = [units_table([], 0)]
-        self._units: list[Unit] = []
-        self._root = 0
-
-    def add(self, units: list[Unit], root: int) -> None:
-        if root != self._root or len(self._units) >= self.BLOCK:
-            self._flush()
-        self._root = root
-        self._units += units
-
-    def finish(self) -> pa.Table:
-        self._flush()
-        return pa.concat_tables(self._tables)
-
-    def _flush(self) -> None:
-        if self._units:
-            self._tables.append(units_table(self._units, self._root))
-            self._units = []
-
-
-def _commit(
-    out: Path, old: CodeIndex | None, content: _Content, policy: str, progress: Progress | None
+    *,
+    keep_others: bool,
 ) -> CodeIndex:
-    """Write the parts that changed, complete the vector sets, and make it all the index's state."""
+    """Write the parts that changed, complete the vector sets, and make it all the index's state.
+
+    Sets of encoders that `policy` does not name stay if `keep_others`, and go otherwise.
+    """
     present = {info.encoder: info for info in old.vector_sets} if old is not None else {}
     wanted = encoders_of(policy)
     manifest = {
-        "roots": _root_entries(content.roots),
+        "roots": root_entries(content.roots),
         "exclude": list(content.exclude),
         "encoder": policy,
-        "made_with": _made_with(),
+        "made_with": made_with(),
         "scanned_at_ns": content.scanned_at_ns,
         "report": content.report.to_dict(),
     }
+    names = list(dict.fromkeys([*(present if keep_others else ()), *wanted]))
     incomplete = [name for name in wanted if name not in present or not present[name].complete]
-    if content.units is None and content.files is None and not incomplete:
-        if any(old.manifest[key] != manifest[key] for key in ("encoder", "report")):
+    if content.units is None and content.files is None and not incomplete and names == list(present):
+        if any(old.manifest[key] != manifest[key] for key in ("encoder", "report", "scanned_at_ns")):
             with StoreWriter(out, KIND) as writer:
                 _keep_parts(writer, old, list(old.manifest["parts"]))
                 writer.commit(**manifest, vector_sets=old.manifest["vector_sets"])
@@ -316,7 +213,7 @@ def _commit(
         else:
             writer.add("files", ".parquet", lambda path: write_table(content.files, path))
         sets = {}
-        for name in dict.fromkeys([*present, *wanted]):
+        for name in names:
             if content.units is None and name not in incomplete:
                 sets[name] = present[name]
                 _keep_parts(writer, old, [present[name].part])
@@ -355,10 +252,6 @@ def _write_vectors(
 def _keep_parts(writer: StoreWriter, index: CodeIndex, names: Iterable[str]) -> None:
     for name in names:
         writer.keep(name, Part(**index.manifest["parts"][name]))
-
-
-def _root_entries(roots: Sequence[Root]) -> list[dict]:
-    return [{"path": str(root.path), "only": root.only} for root in roots]
 
 
 def _tell(progress: Progress | None, stage: str) -> None:

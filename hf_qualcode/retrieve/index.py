@@ -82,8 +82,9 @@ class CodeIndex:
             paths (`list` of `str` or `Path`): Folders and files to index.
             out (`str` or `Path`): The index's folder, new, empty or an index.
             encoder (`str`, *optional*, defaults to `"auto"`):
-                `"static"`, `"minilm"`, a Hub id or a folder: keep vectors of every unit under this encoder. `"none"`:
-                lexical only. `"auto"`: `"static"` where the packaged MiniLM is installed, else `"none"`.
+                `"static"`, `"minilm"`, a Hub id or a folder: keep vectors of every unit under this encoder, beside
+                those of other encoders that are there. `"none"`: lexical only, vectors that are there go. `"auto"`:
+                `"static"` where the packaged MiniLM is installed, else as `"none"`, with a warning.
             exclude (`list[str]`, *optional*): Globs in the manner of .gitignore, relative to each folder; part of the
                 index's scope.
             num_proc (`int`, *optional*, defaults to 1): Processes that read and parse files.

@@ -78,6 +78,37 @@ def test_a_refresh_with_nothing_changed_writes_nothing(code, tmp_path):
     assert before == after
 
 
+def test_files_written_just_before_a_scan_are_vouched_for_by_a_later_one(code, tmp_path, monkeypatch):
+    """Within two seconds of its writing a file could change again under one time stamp, so it is read again; after
+    that the next refresh notes that it need not be any more."""
+    from hf_qualcode.corpus import folder
+
+    read = []
+    original = folder.read_file
+    monkeypatch.setattr(folder, "read_file", lambda task, options: read.append(task.path) or original(task, options))
+    index = CodeIndex.build([code], tmp_path / "index", "none")
+    for file in code.rglob("*.py"):
+        os.utime(file, ns=(0, time.time_ns() - 1_500_000_000))
+    read.clear()
+    index.update()
+    assert len(read) == 3
+    time.sleep(0.6)
+    for expected in (3, 0, 0):
+        read.clear()
+        index.update()
+        assert len(read) == expected
+
+
+def test_encoder_none_lets_vectors_go_and_a_refresh_does_not(code, tmp_path, tiny_bert):
+    index = CodeIndex.build([code], tmp_path / "index", "none")
+    index.add_vectors(str(tiny_bert))
+    assert len(index.update().vector_sets) == 1
+    assert len(CodeIndex.build([code], tmp_path / "index", str(tiny_bert)).vector_sets) == 1
+    index = CodeIndex.build([code], tmp_path / "index", "none")
+    assert index.vector_sets == []
+    assert not list((tmp_path / "index").glob("vectors*"))
+
+
 def change_at_random(root, generator):
     files = sorted(root.rglob("*.py"))
     name = f"f{generator.randrange(40)}"
