@@ -1,0 +1,26 @@
+"""The examples run as they stand."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_example_runs(example):
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_search_finds_what_was_there_and_what_was_added():
+    example = EXAMPLES / "01_search_your_code.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "2 units of 1 files"
+    assert lines[1].startswith("1. files.py:4-6  read_json")
+    assert any(line.startswith("1. retry.py:1-2  retry_with_backoff") for line in lines)
