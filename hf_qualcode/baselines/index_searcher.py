@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from hf_qualcode.evaluation.protocols import ScoredDocument
 from hf_qualcode.retrieve.index import CodeIndex
-from hf_qualcode.retrieve.search import CodeSearcher
+from hf_qualcode.retrieve.search import NUM_CANDIDATES, CodeSearcher
 
 
 class IndexSearcher:
@@ -37,6 +37,8 @@ class IndexSearcher:
         self._ids = list(corpus_ids)
         self._searcher = CodeSearcher(index, encoder=ranking_encoder)
         self._retriever = retriever
+        stored = [info.encoder for info in index.vector_sets if info.complete]
+        self._complete = retriever == "bm25" or ranking_encoder in stored
         self._progress = progress
         self._rows_of_hash: dict[bytes, list[int]] = {}
         for row, text_hash in enumerate(index.text_hashes):
@@ -51,7 +53,10 @@ class IndexSearcher:
             if self._progress is not None:
                 self._progress("encoding candidates", done, total)
 
-        pages = self._searcher.search_many(queries, top_k, retriever=self._retriever, progress=on_encoded)
+        # The product re-scores so many candidates for a page of this length or less; asked for more, it would be
+        # another system.
+        depth = top_k if self._complete else min(top_k, NUM_CANDIDATES)
+        pages = self._searcher.search_many(queries, depth, retriever=self._retriever, progress=on_encoded)
         return [
             [
                 ScoredDocument(self._ids[row], hit.score)

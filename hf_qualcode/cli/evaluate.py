@@ -78,6 +78,10 @@ def _evaluate(args: argparse.Namespace) -> None:
     runs = {n: read_run(n) for n in names if (n == model and args.run_file) or (n != model and Path(n).is_file())}
     builders = {name: _find_model(name) for name in names if name not in runs}
 
+    for target in (args.save_run, args.save_scores):
+        if target is not None and not target.parent.is_dir():
+            raise UsageError(f"{target}: there is no folder {target.parent} to write to")
+
     results = {}
     with ProgressLine() as progress:
         for name in names:

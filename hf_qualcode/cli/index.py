@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from hf_qualcode.cli.output import print_table, printable
+from hf_qualcode.cli.output import print_table, printable_line
 
 
 def add_parser(subparsers) -> None:
@@ -80,7 +80,7 @@ def report_table(summary: dict):
         [f"{files['indexed']:,}", "indexed", languages],
     ]
     for reason, entry in files["skipped"].items():
-        rows.append([f"{entry['count']:,}", reason, printable(entry["examples"][0])])
+        rows.append([f"{entry['count']:,}", reason, printable_line(entry["examples"][0])])
     sets = [f"{info['encoder']} ({info['covered']:,} of {info['of']:,} units)" for info in summary["vector_sets"]]
     title = f"{summary['units']:,} units in {summary['index']}"
     return Table(title, rows, f"vectors: {', '.join(sets) or 'none (words only)'}")

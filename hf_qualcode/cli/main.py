@@ -11,6 +11,7 @@ import sys
 from importlib import import_module
 
 from hf_qualcode import __version__
+from hf_qualcode.cli.output import printable_line
 from hf_qualcode.types import QualcodeError, UsageError
 
 
@@ -58,8 +59,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _say(message: object) -> None:
-    line = " ".join(str(message).split())
-    sys.stderr.write(f"hf-qualcode: {line}\n")
+    sys.stderr.write(f"hf-qualcode: {printable_line(' '.join(str(message).split()))}\n")
+
+
+class _OneLine(logging.Formatter):
+    """Messages quote strangers' names and files: none may drive the terminal, each is one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"hf-qualcode: {printable_line(super().format(record))}"
 
 
 def _set_up_streams() -> None:
@@ -67,7 +74,7 @@ def _set_up_streams() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("hf-qualcode: %(message)s"))
+    handler.setFormatter(_OneLine())
     package = logging.getLogger("hf_qualcode")
     package.handlers = [handler]
     package.propagate = False

@@ -26,6 +26,11 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
+def printable_line(text: str) -> str:
+    """`printable`, on one line: for names and paths."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def hit_to_dict(hit: Hit) -> dict:
     """The JSON object of one hit, keys in the order of the contract."""
     row = asdict(hit)
@@ -47,19 +52,20 @@ def print_hits(hits: Sequence[Hit], *, as_json: bool = False, context: int = 0) 
 def print_table(table: "Table") -> None:
     """Write a table to stdout: drawn on a terminal, aligned plain text elsewhere."""
     if not sys.stdout.isatty():
-        sys.stdout.write(table.to_text())
+        sys.stdout.write(printable(table.to_text()))
         return
     from rich import box
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    drawn = RichTable(title=table.title, title_justify="left", caption=table.note or None, box=box.SIMPLE_HEAD)
+    title, note = Text(printable_line(table.title)), Text(printable_line(table.note))
+    drawn = RichTable(title=title, title_justify="left", caption=note, caption_justify="left", box=box.SIMPLE_HEAD)
     header, *rows = table.rows
     for cell in header:
-        drawn.add_column(cell)
+        drawn.add_column(Text(cell))
     for row in rows:
-        drawn.add_row(*(Text(printable(cell)) for cell in row))
+        drawn.add_row(*(Text(printable_line(cell)) for cell in row))
     Console(highlight=False).print(drawn)
 
 
@@ -69,8 +75,9 @@ def _heading(hit: Hit) -> str:
         notes += f", {len(hit.copies)} {'copy' if len(hit.copies) == 1 else 'copies'}"
     if hit.stale:
         notes += ", changed since it was indexed"
-    place = f"{printable(hit.path)}:{hit.start_line}-{hit.end_line}" if hit.root else printable(hit.name)
-    return f"{hit.rank}. {place}  {printable(hit.name) if hit.root else ''}{notes})  {hit.score:.3f}"
+    name = printable_line(hit.name)
+    place = f"{printable_line(hit.path)}:{hit.start_line}-{hit.end_line}  {name}" if hit.root else name
+    return f"{hit.rank}. {place}{notes})  {hit.score:.3f}"
 
 
 def _snippet(hit: Hit, context: int) -> tuple[int, list[str], int]:
@@ -109,7 +116,7 @@ def _print_plain(hits: Sequence[Hit], context: int) -> None:
         if left_out:
             out.write(f"        ... {left_out} more lines\n")
         for copy in hit.copies[:3]:
-            out.write(f"        also {printable(copy.path)}:{copy.start_line}-{copy.end_line}\n")
+            out.write(f"        also {printable_line(copy.path)}:{copy.start_line}-{copy.end_line}\n")
         out.write("\n")
 
 
@@ -137,5 +144,6 @@ def _print_rich(hits: Sequence[Hit], context: int) -> None:
         if left_out:
             console.print(Text(f"       ... {left_out} more lines", style="dim"))
         for copy in hit.copies[:3]:
-            console.print(Text(f"       also {printable(copy.path)}:{copy.start_line}-{copy.end_line}", style="dim"))
+            place = f"{printable_line(copy.path)}:{copy.start_line}-{copy.end_line}"
+            console.print(Text(f"       also {place}", style="dim"))
         console.print()

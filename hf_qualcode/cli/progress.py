@@ -20,13 +20,11 @@ class ProgressLine:
         self._stage: str | None = None
         self._bar: tqdm | None = None
         self._started = 0.0
-        self._last = (0, None)
 
     def __call__(self, stage: str, done: int, total: int | None = None) -> None:
         if stage != self._stage:
             self.close()
             self._stage, self._started = stage, time.monotonic()
-        self._last = (done, total)
         if self._bar is None:
             if time.monotonic() - self._started < _PATIENCE_S:
                 return

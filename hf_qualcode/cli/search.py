@@ -3,6 +3,7 @@
 import argparse
 import shutil
 import sys
+import unicodedata
 from pathlib import Path
 
 
@@ -94,14 +95,20 @@ def _open_path(args: argparse.Namespace, progress):
 
     They are left for later where there is a terminal to show hits by words on in the meantime.
     """
-    from hf_qualcode.hub import packaged_minilm
+    from hf_qualcode.hub import MINILM_MISSING, packaged_minilm
     from hf_qualcode.retrieve.index import CodeIndex
-    from hf_qualcode.retrieve.storage import StoreError
+    from hf_qualcode.retrieve.storage import MissingStoreError, StoreError
+    from hf_qualcode.types import QualcodeError
 
     path = args.path or Path()
     directory = cached_index(path)
     if args.no_refresh:
-        return CodeIndex.load(directory), True
+        try:
+            return CodeIndex.load(directory), True
+        except MissingStoreError:
+            raise QualcodeError(f"{path} has not been searched yet: leave out --no-refresh") from None
+    if args.retriever in ("dense", "hybrid") and packaged_minilm() is None:
+        raise QualcodeError(f"--retriever {args.retriever} needs an encoder: {MINILM_MISSING}")
     if args.retriever != "bm25" and packaged_minilm() is not None:
         if _on_terminal(args) and not (directory / "manifest.json").exists():
             return CodeIndex.build([path], directory, "none", progress=progress), False
@@ -127,7 +134,19 @@ def cached_index(path: Path) -> Path:
 
     resolved = path.resolve()
     digest = hashlib.sha256(str(resolved).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return cache_dir() / "indexes" / f"v{FORMAT_VERSION}" / f"{resolved.name or 'root'}-{digest}"
+    # The name is for people who look into the cache; a file name holds at most 255 bytes.
+    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in resolved.name)[:40] or "root"
+    return cache_dir() / "indexes" / f"v{FORMAT_VERSION}" / f"{name}-{digest}"
+
+
+def _clip(text: str, columns: int) -> str:
+    """The beginning of a text that fits into so many columns of a terminal."""
+    width = 0
+    for i, character in enumerate(text):
+        width += 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        if width > columns:
+            return text[:i]
+    return text
 
 
 class Preview:
@@ -144,14 +163,14 @@ class Preview:
         """Search by words and show one line a hit."""
         if not self._active:
             return
-        from hf_qualcode.cli.output import printable
+        from hf_qualcode.cli.output import printable_line
 
         columns, rows = shutil.get_terminal_size()
         lines = ["by words so far; ranking by meaning ..."]
         for hit in searcher.search(query, retriever="bm25", **options):
             lines.append(f"{hit.rank:>3}  {hit.path}:{hit.start_line}-{hit.end_line}  {hit.name}")
         # Lines that wrap or scroll away could not be taken back.
-        lines = [printable(line)[: columns - 1] for line in lines[: max(1, rows - 3)]]
+        lines = [_clip(printable_line(line), columns - 1) for line in lines[: max(1, rows - 3)]]
         self._lines = len(lines)
         sys.stderr.write("\x1b[2m" + "\n".join(lines) + "\x1b[0m\n")
         sys.stderr.flush()

@@ -149,7 +149,8 @@ def random_baseline(data: RetrievalData) -> RetrievalResult:
 
     rows = [expected(_num_relevant(data, query_id)) for query_id in data.query_ids]
     values = {name: np.array([row[name] for row in rows]) for name in METRICS}
-    return RetrievalResult(list(data.query_ids), values, [(len(scores) + 1) / 2] * len(rows))
+    ranks = [_expected_first(len(scores), _num_relevant(data, query_id)) for query_id in data.query_ids]
+    return RetrievalResult(list(data.query_ids), values, ranks)
 
 
 def _checked(query_id: str, answer: Sequence[ScoredDocument], corpus: frozenset[str]) -> list[ScoredDocument]:
@@ -170,6 +171,11 @@ def _ends_in_ties(answer: Sequence[ScoredDocument]) -> bool:
     return len(answer) > 1 and answer[-1].score == answer[min(MAX_CUT, len(answer) - 1) - 1].score
 
 
+def _expected_first(num_tied: int, num_relevant: int) -> float:
+    """Mean place of the first of `num_relevant` items in a random order of `num_tied`: (n + 1) / (r + 1)."""
+    return (num_tied + 1) / (num_relevant + 1)
+
+
 def _num_relevant(data: RetrievalData, query_id: str) -> int:
     return sum(grade > 0 for grade in data.qrels[query_id].values())
 
@@ -187,6 +193,7 @@ def _measure(data: RetrievalData, run: dict[str, list[ScoredDocument]], cut_ties
             values[name][i] = metric(scores, grades, _num_relevant(data, query_id))
         if grades.any():
             best = scores[grades > 0].max()
-            ranks[i] = float(np.sum(scores > best) + (np.sum(scores == best) + 1) / 2)
+            tied = scores == best
+            ranks[i] = float(np.sum(scores > best) + _expected_first(tied.sum(), (tied & (grades > 0)).sum()))
     empty = sum(not answer for answer in run.values())
     return RetrievalResult(list(run), values, ranks, run, cut_ties, empty)

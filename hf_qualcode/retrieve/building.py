@@ -9,8 +9,9 @@ import pyarrow as pa
 from hf_qualcode.corpus.folder import Root, ScanReport, find_roots
 from hf_qualcode.hub import packaged_minilm
 from hf_qualcode.retrieve.candidates.bm25 import BM25Scorer, TokenTable
-from hf_qualcode.retrieve.completing import complete_vectors
+from hf_qualcode.retrieve.completing import UnitVectors
 from hf_qualcode.retrieve.content import Content, made_with, read_folders, root_entries
+from hf_qualcode.retrieve.encoder import encoder_fingerprint, is_present, load_encoder
 from hf_qualcode.retrieve.index import KIND, CodeIndex, Progress
 from hf_qualcode.retrieve.storage import (
     DamagedStoreError,
@@ -18,7 +19,7 @@ from hf_qualcode.retrieve.storage import (
     Part,
     StoreError,
     StoreWriter,
-    is_empty_store,
+    holds_nothing_else,
     read_manifest,
     writer_lock,
 )
@@ -45,7 +46,11 @@ def build_index(
     _refuse_foreign(out)
     with writer_lock(out, on_wait=_tell_waiting(out)):
         old = _open_old(out)
-        content = read_folders(out, old, roots, tuple(exclude), num_proc, progress)
+        try:
+            content = read_folders(out, old, roots, tuple(exclude), num_proc, progress)
+        except DamagedStoreError as error:
+            _tell_damaged(error)
+            old, content = None, read_folders(out, None, roots, tuple(exclude), num_proc, progress)
         return _commit(out, old, content, encoder, progress, keep_others=encoder != "none")
 
 
@@ -148,12 +153,9 @@ def _refuse_foreign(out: Path) -> None:
         raise StoreError(f"{out} is a file: name a folder for the index")
     try:
         read_manifest(out, KIND)
-    except MissingStoreError:
-        if not is_empty_store(out):
+    except (MissingStoreError, DamagedStoreError):
+        if not holds_nothing_else(out):
             raise StoreError(f"{out} is not empty and holds no index: name a new or empty folder") from None
-    except DamagedStoreError:
-        if not (out / "manifest.json").is_file():
-            raise
 
 
 def _open_old(out: Path) -> CodeIndex | None:
@@ -163,8 +165,12 @@ def _open_old(out: Path) -> CodeIndex | None:
     except MissingStoreError:
         return None
     except DamagedStoreError as error:
-        logger.warning("%s; making it anew", str(error).split(": make the index")[0])
+        _tell_damaged(error)
         return None
+
+
+def _tell_damaged(error: DamagedStoreError) -> None:
+    logger.warning("%s; making it anew", str(error).split(": make the index")[0])
 
 
 def _commit(
@@ -192,6 +198,7 @@ def _commit(
     }
     names = list(dict.fromkeys([*(present if keep_others else ()), *wanted]))
     incomplete = [name for name in wanted if name not in present or not present[name].complete]
+    incomplete += [name for name in names if name in present and present[name].complete and _is_renewed(present[name])]
     if content.units is None and content.files is None and not incomplete and names == list(present):
         if any(old.manifest[key] != manifest[key] for key in ("encoder", "report", "scanned_at_ns")):
             with StoreWriter(out, KIND) as writer:
@@ -217,11 +224,12 @@ def _commit(
             if content.units is None and name not in incomplete:
                 sets[name] = present[name]
                 _keep_parts(writer, old, [present[name].part])
+                continue
+            units = old.full_table() if content.units is None else content.units
+            if name in wanted or (present[name].complete and is_present(name)):
+                sets[name] = _write_vectors(writer, units, name, old, None, progress)
             else:
-                units = old.full_table() if content.units is None else content.units
-                # A set that covered a part of the units goes on covering those, unless the policy wants all.
-                limit = 0 if name not in wanted and not present[name].complete else None
-                sets[name] = _write_vectors(writer, units, name, old, limit, progress)
+                sets[name] = _carry_vectors(writer, units, present[name], old)
         writer.commit(**manifest, vector_sets=[info.to_dict() for info in sets.values()])
     return CodeIndex.load(out, verify=False)
 
@@ -235,18 +243,40 @@ def _write_vectors(
     progress: Progress | None,
 ) -> VectorSetInfo:
     """Write the vectors of `units` under one encoder, taking over what `old` and the on-demand cache have of them."""
-    from hf_qualcode.retrieve.encoder import load_encoder
 
     def on_distilled(done: int, total: int) -> None:
         if progress is not None:
             progress("distilling static vectors from MiniLM, once", done, total)
 
     encoder = load_encoder(encoder_name, progress=on_distilled)
-    matrix, row_of_unit = complete_vectors(units, encoder, writer.directory, old, limit=limit, progress=progress)
+    vectors = UnitVectors(units, encoder.fingerprint, encoder.dimension)
+    if old is not None:
+        vectors.take_over(old)
+    vectors.encode(encoder, writer.directory, limit=limit, progress=progress)
+    return _add_vectors(writer, encoder_name, encoder.fingerprint, vectors)
+
+
+def _carry_vectors(writer: StoreWriter, units: pa.Table, info: VectorSetInfo, old: CodeIndex) -> VectorSetInfo:
+    """Write what `old` has of the vectors of `units`, without the encoder: it is not here, or covers a part only."""
+    vectors = UnitVectors(units, info.fingerprint, info.dimension)
+    vectors.take_over(old)
+    if info.complete and not vectors.found.all():
+        logger.warning("encoder %s is not on this machine: new code has no vectors under it", info.encoder)
+    return _add_vectors(writer, info.encoder, info.fingerprint, vectors)
+
+
+def _add_vectors(writer: StoreWriter, encoder_name: str, fingerprint: str, vectors: UnitVectors) -> VectorSetInfo:
+    vectors.drop_missing()
+    matrix, row_of_unit = vectors.matrix, vectors.row_of_unit
     covered = int((row_of_unit >= 0).sum())
-    info = VectorSetInfo(encoder_name, encoder.fingerprint, encoder.dimension, covered, len(row_of_unit))
+    info = VectorSetInfo(encoder_name, fingerprint, matrix.shape[1], covered, len(row_of_unit))
     writer.add(info.part, ".safetensors", lambda path: write_vectors(path, matrix, row_of_unit))
     return info
+
+
+def _is_renewed(info: VectorSetInfo) -> bool:
+    """Whether the encoder that goes by this name now is another one than made the vectors."""
+    return encoder_fingerprint(info.encoder) not in (None, info.fingerprint)
 
 
 def _keep_parts(writer: StoreWriter, index: CodeIndex, names: Iterable[str]) -> None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 # Texts encoded between two saves: what a killed run loses at most.
 ENCODE_BLOCK = 2048
-# A static encoder makes vectors faster than a cache would give them back.
-UNCACHED_ENCODERS = ("static",)
+# Encoders that make vectors faster than a cache would give them back, and that find candidates but do not rank.
+STATIC_ENCODERS = ("static",)
 
 
 def on_demand_cache(directory: Path, encoder: "Encoder") -> VectorCache:
@@ -29,79 +29,90 @@ def on_demand_cache(directory: Path, encoder: "Encoder") -> VectorCache:
     )
 
 
-def complete_vectors(
-    units: pa.Table,
-    encoder: "Encoder",
-    directory: Path,
-    old: CodeIndex | None,
-    *,
-    limit: int | None = None,
-    progress: Progress | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The vectors of `units` under `encoder`.
-
-    Vectors are found by text: in the present index's set of the same encoder, then in the on-demand cache; the rest is
-    encoded, block by block, each saved before the next begins, so that a killed run resumes.
+class UnitVectors:
+    """The vectors of units under one encoder, some of them still to be found.
 
     Args:
         units (`pa.Table`): Rows of `UNIT_SCHEMA`.
-        encoder (`Encoder`): Makes the vectors.
-        directory (`Path`): The index's folder.
-        old (`CodeIndex`, *optional*): The index's present state.
-        limit (`int`, *optional*): Encode for at most so many units, evenly spread, beyond those that have a vector.
-        progress (`Callable`, *optional*): Called as `progress(stage, done, total)`.
+        fingerprint (`str`): Of the encoder.
+        dimension (`int`): Of its vectors.
 
-    Returns:
-        matrix (float32 `[num_texts, dimension]`, one row per distinct text, in order of first appearance) and
-        row_of_unit (int32 `[num_units]`, -1 where a unit is not covered).
+    Attributes:
+        matrix (`np.ndarray`): float32 `[num_texts, dimension]`, one row a distinct text, in order of first appearance.
+        found (`np.ndarray`): bool `[num_texts]`: the rows that hold a vector.
+        row_of_unit (`np.ndarray`): int32 `[num_units]`.
     """
-    hashes = units["text_hash"].to_pylist()
-    row_of_hash: dict[bytes, int] = {}
-    first_unit: list[int] = []
-    row_of_unit = np.empty(len(hashes), dtype=np.int32)
-    for unit, text_hash in enumerate(hashes):
-        row = row_of_hash.setdefault(text_hash, len(row_of_hash))
-        if row == len(first_unit):
-            first_unit.append(unit)
-        row_of_unit[unit] = row
-    matrix = np.zeros((len(row_of_hash), encoder.dimension), dtype=np.float32)
-    found = np.zeros(len(matrix), dtype=bool)
 
-    known = next((info for info in old.vector_sets if info.fingerprint == encoder.fingerprint), None) if old else None
-    if known is not None:
-        vectors = old.vectors(known)
+    def __init__(self, units: pa.Table, fingerprint: str, dimension: int):
+        self._codes = units["code"]
+        self._fingerprint = fingerprint
+        self._row_of_hash: dict[bytes, int] = {}
+        self._first_unit: list[int] = []
+        self.row_of_unit = np.empty(len(units), dtype=np.int32)
+        for unit, text_hash in enumerate(units["text_hash"].to_pylist()):
+            row = self._row_of_hash.setdefault(text_hash, len(self._row_of_hash))
+            if row == len(self._first_unit):
+                self._first_unit.append(unit)
+            self.row_of_unit[unit] = row
+        self.matrix = np.zeros((len(self._first_unit), dimension), dtype=np.float32)
+        self.found = np.zeros(len(self.matrix), dtype=bool)
+
+    def take_over(self, old: CodeIndex) -> None:
+        """Take the vectors of texts that the present index has under the same encoder."""
+        info = next((info for info in old.vector_sets if info.fingerprint == self._fingerprint), None)
+        if info is None:
+            return
+        vectors = old.vectors(info)
         for unit, text_hash in enumerate(old.table["text_hash"].to_pylist()):
-            row, source = row_of_hash.get(text_hash), vectors.row_of_unit[unit]
-            if row is not None and source >= 0 and not found[row]:
-                matrix[row], found[row] = vectors.matrix[source], True
+            row, source = self._row_of_hash.get(text_hash), vectors.row_of_unit[unit]
+            if row is not None and source >= 0 and not self.found[row]:
+                self.matrix[row], self.found[row] = vectors.matrix[source], True
 
-    missing = np.flatnonzero(~found)
-    if limit is not None:
-        keep = np.unique(np.linspace(0, len(missing) - 1, min(limit, len(missing))).astype(int)) if limit else []
-        missing = missing[keep] if len(keep) else missing[:0]
-    if len(missing):
-        cache = None if encoder.id in UNCACHED_ENCODERS else on_demand_cache(directory, encoder)
-        distinct = list(row_of_hash)
-        codes = units["code"]
-        for start in range(0, len(missing), ENCODE_BLOCK):
-            block = missing[start : start + ENCODE_BLOCK]
+    def encode(
+        self, encoder: "Encoder", directory: Path, *, limit: int | None = None, progress: Progress | None = None
+    ) -> None:
+        """Find the rest: in the cache beside the index, else by encoding, block by block, each saved before the next.
 
-            def on_encoded(done: int, total: int, start: int = start) -> None:
-                if progress is not None:
-                    progress(f"encoding with {encoder.id}", start + done, len(missing))
+        Args:
+            encoder (`Encoder`): Makes the vectors.
+            directory (`Path`): The index's folder.
+            limit (`int`, *optional*): Have vectors of at most so many texts in the end, evenly spread.
+            progress (`Callable`, *optional*): Called as `progress(stage, done, total)`.
+        """
+        missing = np.flatnonzero(~self.found)
+        if limit is not None:
+            wanted = min(max(0, limit - int(self.found.sum())), len(missing))
+            missing = missing[np.linspace(0, len(missing) - 1, wanted).astype(int)] if wanted else missing[:0]
+        if not len(missing):
+            return
+        distinct = list(self._row_of_hash)
+        cache = None if encoder.id in STATIC_ENCODERS else on_demand_cache(directory, encoder)
+        try:
+            for start in range(0, len(missing), ENCODE_BLOCK):
+                block = missing[start : start + ENCODE_BLOCK]
 
-            def texts_of(positions: np.ndarray, block: np.ndarray = block) -> list[str]:
-                return [embedding_text(codes[first_unit[row]].as_py()) for row in block[positions]]
+                def on_encoded(done: int, total: int, start: int = start) -> None:
+                    if progress is not None:
+                        progress(f"encoding with {encoder.id}", start + done, len(missing))
 
-            keys = [distinct[row] for row in block]
-            matrix[block] = encode_cached(encoder, cache, keys, texts_of, on_encoded)
-            found[block] = True
+                def texts_of(positions: np.ndarray, block: np.ndarray = block) -> list[str]:
+                    units = [self._first_unit[row] for row in block[positions]]
+                    return [embedding_text(self._codes[unit].as_py()) for unit in units]
 
-    if not found.all():
-        new_row = np.cumsum(found, dtype=np.int32) - 1
-        new_row[~found] = -1
-        matrix, row_of_unit = matrix[found], new_row[row_of_unit]
-    return matrix, row_of_unit
+                keys = [distinct[row] for row in block]
+                self.matrix[block] = encode_cached(encoder, cache, keys, texts_of, on_encoded)
+                self.found[block] = True
+        finally:
+            if cache is not None:
+                cache.close()
+
+    def drop_missing(self) -> None:
+        """Leave out the rows without a vector; their units get -1."""
+        if not self.found.all():
+            new_row = np.cumsum(self.found, dtype=np.int32) - 1
+            new_row[~self.found] = -1
+            self.matrix, self.row_of_unit = self.matrix[self.found], new_row[self.row_of_unit]
+            self.found = self.found[self.found]
 
 
 def encode_cached(

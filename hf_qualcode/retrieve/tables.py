@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hf_qualcode.corpus.folder import FileRecord
-from hf_qualcode.types import Unit
+from hf_qualcode.types import QualcodeError, Unit
 
 
 UNIT_SCHEMA = pa.schema(
@@ -50,7 +50,6 @@ FILE_SCHEMA = pa.schema(
 ROW_GROUP = 1024
 
 _INDENT = re.compile(r"^[ \t]*(?=[^ \t\n])", re.MULTILINE)
-_TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
 
 
 def embedding_text(code: str) -> str:
@@ -61,7 +60,7 @@ def embedding_text(code: str) -> str:
     shared = commonprefix(_INDENT.findall(code))  # noqa: RUF071 (character by character is what is wanted)
     if shared:
         code = re.sub(rf"^{shared}", "", code, flags=re.MULTILINE)
-    return _TRAILING.sub("", code).strip("\n")
+    return "\n".join(line.rstrip(" \t") for line in code.split("\n")).strip("\n")
 
 
 def lexical_text(path: str, name: str, code: str) -> str:
@@ -90,8 +89,10 @@ def _array(values: Sequence, kind: pa.DataType) -> pa.Array:
     """An Arrow array without `pa.array`, which imports pandas (0.4 s) to ask whether `values` is one of its own."""
     if pa.types.is_string(kind):
         encoded = [value.encode() for value in values]
-        offsets = np.zeros(len(encoded) + 1, dtype=np.int32)
-        np.cumsum([len(value) for value in encoded], out=offsets[1:])
+        lengths = np.array([0, *map(len, encoded)], dtype=np.int64)
+        if lengths.sum() > np.iinfo(np.int32).max:
+            raise QualcodeError(f"{lengths.sum():,} bytes of text in one block; at most 2 GiB fit: give fewer at once")
+        offsets = np.cumsum(lengths).astype(np.int32)
         return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
     if pa.types.is_fixed_size_binary(kind):
         data = pa.py_buffer(b"".join(values))

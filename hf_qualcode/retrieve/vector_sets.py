@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
+from hf_qualcode.retrieve.candidates.embedding import EmbeddingScorer
 from hf_qualcode.retrieve.storage import DamagedStoreError
 
 
@@ -27,6 +28,16 @@ class VectorSetInfo:
     dimension: int
     covered: int
     of: int
+
+    @staticmethod
+    def is_valid(entry: object) -> bool:
+        """Whether `entry` is what `to_dict` makes."""
+        kinds = {"encoder": str, "fingerprint": str, "dimension": int, "covered": int, "of": int}
+        return (
+            isinstance(entry, dict)
+            and entry.keys() == kinds.keys()
+            and all(isinstance(entry[key], kind) for key, kind in kinds.items())
+        )
 
     @property
     def part(self) -> str:
@@ -67,9 +78,9 @@ class VectorSet:
 
     def cosine(self, query_vectors: np.ndarray) -> np.ndarray:
         """float32 `[num_queries, num_units]`: cosine of each query with each unit, -inf where a unit has no vector."""
-        by_text = query_vectors @ self.matrix.T
-        scores = by_text[:, self.row_of_unit] if len(self.matrix) else np.zeros((len(by_text), len(self.row_of_unit)))
-        scores = scores.astype(np.float32, copy=False)
+        if not len(self.matrix):
+            return np.full((len(query_vectors), len(self.row_of_unit)), -np.inf, dtype=np.float32)
+        scores = EmbeddingScorer(self.matrix).score(query_vectors)[:, self.row_of_unit]
         scores[:, self.row_of_unit < 0] = -np.inf
         return scores
 
@@ -106,7 +117,7 @@ def load_vectors(path: Path, info: VectorSetInfo) -> VectorSet:
     return VectorSet(info, matrix, row_of_unit)
 
 
-_DTYPES = {"F32": np.float32, "I32": np.int32, "U32": np.uint32, "I64": np.int64}
+_DTYPES = {"F32": np.float32, "I32": np.int32}
 
 
 def map_safetensors(path: Path) -> dict[str, np.ndarray]:
@@ -120,17 +131,20 @@ def map_safetensors(path: Path) -> dict[str, np.ndarray]:
         header_size = int.from_bytes(stream.read(8), "little")
         if not 0 < header_size <= min(size - 8, 1 << 20):
             raise DamagedStoreError(f"{path} is damaged (no safetensors header): make the index again")
-        header = json.loads(stream.read(header_size))
+        header = stream.read(header_size)
     arrays = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(entry["shape"])
-        if end - begin != dtype.itemsize * int(np.prod(shape)) or 8 + header_size + end > size:
-            raise DamagedStoreError(f"{path} is damaged (the size of {name}): make the index again")
-        if begin == end:
-            arrays[name] = np.zeros(shape, dtype)
-        else:
-            arrays[name] = np.memmap(path, dtype, mode="r", offset=8 + header_size + begin, shape=shape)
+    try:
+        for name, entry in json.loads(header).items():
+            if name == "__metadata__":
+                continue
+            begin, end = entry["data_offsets"]
+            dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(entry["shape"])
+            if end - begin != dtype.itemsize * int(np.prod(shape)) or 8 + header_size + end > size:
+                raise ValueError(f"the size of {name}")
+            if begin == end:
+                arrays[name] = np.zeros(shape, dtype)
+            else:
+                arrays[name] = np.memmap(path, dtype, mode="r", offset=8 + header_size + begin, shape=shape)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedStoreError(f"{path} is damaged ({error}): make the index again") from None
     return arrays

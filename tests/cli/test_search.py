@@ -12,7 +12,7 @@ import pytest
 
 from hf_qualcode.cli.main import main
 from hf_qualcode.cli.output import printable
-from hf_qualcode.cli.search import cached_index
+from hf_qualcode.cli.search import _clip, cached_index
 
 
 KEYS = [
@@ -126,6 +126,36 @@ def test_strangers_code_cannot_drive_the_terminal(code, capsys):
     assert printable("a\tb\nc\rd\x00") == "a\tb\nc\\rd\\x00"
 
 
+def test_a_file_name_cannot_forge_a_hit(code, capsys):
+    (code / "evil\n2. trusted.py:1-2  safe.py").write_text("def clear_screen():\n    return 0\n")
+    _, out, _ = run(capsys, "search", "clear screen", code, "--retriever", "bm25")
+    assert out.splitlines()[0].startswith(r"1. evil\n2. trusted.py:1-2  safe.py:1-2  clear_screen")
+
+
+def test_a_message_is_one_line_that_drives_no_terminal(code, capsys):
+    exit_code, out, err = run(capsys, "search", "x", "/no/such\x1b[2J\nfolder")
+    assert (exit_code, out) == (2, "")
+    assert err.count("\n") == 1 and "\x1b" not in err
+
+
+def test_long_and_odd_folder_names_have_a_cached_index(tmp_path):
+    for name in ("x" * 255, "\u65e5" * 80, "a\nb", "..."):
+        assert len(cached_index(tmp_path / name).name.encode()) <= 255
+        assert "\n" not in cached_index(tmp_path / name).name
+
+
+def test_the_preview_counts_columns_not_letters():
+    assert _clip("abc", 2) == "ab"
+    assert _clip("\u65e5\u672c\u8a9e", 5) == "\u65e5\u672c"
+    assert _clip("abc", 80) == "abc"
+
+
+def test_no_refresh_of_a_folder_never_seen_says_what_to_do(code, capsys):
+    exit_code, out, err = run(capsys, "search", "x", code, "--no-refresh")
+    assert (exit_code, out) == (1, "")
+    assert "leave out --no-refresh" in err and err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "message"),
     [
@@ -221,7 +251,7 @@ def test_a_reader_that_goes_away_is_no_failure(code):
     process.stdout.close()
     err = process.stderr.read()
     assert process.wait() == 0
-    assert err == b""
+    assert b"Traceback" not in err and b"hf-qualcode:" not in err
 
 
 def test_a_locale_without_unicode_does_not_end_a_search(code):

@@ -10,7 +10,7 @@ import pytest
 
 from hf_qualcode.lexical import query_subtokens, subtokens
 from hf_qualcode.retrieve.candidates.bm25 import K1, B, BM25Scorer, TokenTable
-from hf_qualcode.types import QualcodeError
+from hf_qualcode.retrieve.storage import DamagedStoreError
 
 
 WORDS = ["read", "write", "file", "socket", "parse", "json", "xml", "größe", "queue", "lock", "thread", "cache"]
@@ -126,10 +126,10 @@ def test_edges():
 def test_a_damaged_table_is_one_line(tmp_path, name):
     TokenTable.from_texts(make_texts(5)).save(tmp_path)
     (tmp_path / name).write_bytes(b"[")
-    with pytest.raises(QualcodeError, match="build the index again"):
+    with pytest.raises(DamagedStoreError, match="make the index again"):
         TokenTable.load(tmp_path)
     (tmp_path / name).unlink()
-    with pytest.raises(QualcodeError, match="build the index again"):
+    with pytest.raises(DamagedStoreError, match="make the index again"):
         TokenTable.load(tmp_path)
 
 
@@ -140,18 +140,18 @@ def test_a_damaged_table_is_one_line(tmp_path, name):
 def test_a_damaged_index_is_one_line(tmp_path, name):
     BM25Scorer.from_tokens(TokenTable.from_texts(make_texts(5))).save(tmp_path)
     (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:7])
-    with pytest.raises(QualcodeError, match="build the index again"):
+    with pytest.raises(DamagedStoreError, match="make the index again"):
         BM25Scorer.load(tmp_path)
 
 
 def test_parts_that_do_not_belong_together_are_refused(tmp_path):
     BM25Scorer.from_tokens(TokenTable.from_texts(make_texts(5))).save(tmp_path)
     np.save(tmp_path / "data.csc.index.npy", np.zeros(1, np.float32))
-    with pytest.raises(QualcodeError, match="contradicts"):
+    with pytest.raises(DamagedStoreError, match="contradicts"):
         BM25Scorer.load(tmp_path)
     TokenTable.from_texts(make_texts(5)).save(tmp_path)
     (tmp_path / "vocabulary.json").write_text('["a"]')
-    with pytest.raises(QualcodeError, match="contradict"):
+    with pytest.raises(DamagedStoreError, match="contradict"):
         TokenTable.load(tmp_path)
 
 

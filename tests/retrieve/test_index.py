@@ -14,7 +14,7 @@ import pytest
 
 from hf_qualcode.retrieve.index import CodeIndex
 from hf_qualcode.retrieve.storage import DamagedStoreError, MissingStoreError, StoreError
-from hf_qualcode.types import UsageError
+from hf_qualcode.types import QualcodeError, UsageError
 
 
 def write(root, **files):
@@ -258,7 +258,10 @@ def test_every_damaged_part_is_refused_and_an_index_run_makes_it_anew(code, tmp_
             else:
                 file.write_bytes(damaged)
             with pytest.raises(StoreError) as caught:
-                CodeIndex.load(tmp_path / "index")
+                index = CodeIndex.load(tmp_path / "index")
+                # A search does not read the tokens; whoever does finds the damage.
+                assert file.parent.name.startswith("tokens")
+                _ = index.tokens
             assert "\n" not in str(caught.value)
             absent = file.name == "manifest.json" and damaged is None
             assert isinstance(caught.value, MissingStoreError if absent else DamagedStoreError)
@@ -411,3 +414,84 @@ def test_an_older_rule_of_extraction_reads_everything_anew(code, tmp_path):
     again = CodeIndex.load(tmp_path / "index").update()
     assert state(again) == state(index)
     assert again.manifest["made_with"] == index.manifest["made_with"]
+
+
+def test_a_manifest_with_anything_missing_or_of_another_type_is_damage(code, tmp_path):
+    CodeIndex.build([code], tmp_path / "index", "none")
+    manifest_file = tmp_path / "index/manifest.json"
+    whole = json.loads(manifest_file.read_text())
+    wrong = [None, [], {}, "x", -1, 2**70, True, [None], [{}], {"units": {}}, [{"path": 1, "only": None}]]
+    seen = 0
+    for key in whole:
+        if key == "written_by":
+            continue
+        for value in [*wrong, ...]:
+            changed = {k: v for k, v in whole.items() if k != key} if value is ... else whole | {key: value}
+            manifest_file.write_text(json.dumps(changed))
+            try:
+                index = CodeIndex.load(tmp_path / "index")
+                index.update()  # what is legal, if odd, does what an index does
+            except QualcodeError as error:
+                assert "\n" not in str(error)
+                seen += isinstance(error, StoreError)
+            manifest_file.write_text(json.dumps(whole))
+            CodeIndex.build([code], tmp_path / "index", "none")
+    assert seen > 60
+
+
+def test_a_manifest_of_another_program_is_no_damaged_index(code, tmp_path):
+    target = tmp_path / "extension"
+    target.mkdir()
+    (target / "manifest.json").write_text("// a web extension\n{}")
+    (target / "thesis.tex").write_text("mine")
+    with pytest.raises(StoreError, match="holds no index"):
+        CodeIndex.build([code], target, "none")
+    assert sorted(entry.name for entry in target.iterdir()) == ["manifest.json", "thesis.tex"]
+
+
+def test_a_limit_is_a_limit_however_often_it_is_given(code, tmp_path, tiny_bert):
+    index = CodeIndex.build([code], tmp_path / "index", "none")
+    for _ in range(3):
+        index.add_vectors(str(tiny_bert), limit=2)
+        assert len(index.vectors(index.vector_sets[0]).matrix) == 2
+
+
+def test_a_changed_encoder_is_renewed_though_no_file_changed(code, tmp_path, tiny_bert, other_tiny_bert):
+    encoder = tmp_path / "encoder"
+    shutil.copytree(tiny_bert, encoder)
+    index = CodeIndex.build([code], tmp_path / "index", str(encoder))
+    old = index.vector_sets[0]
+    shutil.rmtree(encoder)
+    shutil.copytree(other_tiny_bert, encoder)
+    (new,) = index.update().vector_sets
+    assert new.fingerprint != old.fingerprint
+    assert new.complete
+
+
+def test_vectors_are_mapped_not_read(code, tmp_path, tiny_bert):
+    index = CodeIndex.build([code], tmp_path / "index", str(tiny_bert))
+    vectors = index.vectors(index.vector_sets[0])
+    assert isinstance(vectors.matrix, np.memmap)
+    assert isinstance(index.lexical.data, np.memmap)
+
+
+def test_readers_open_whole_states_while_an_index_is_replaced(code, tmp_path):
+    """Every state has one function in a.py, named alike in all parts."""
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom hf_qualcode import CodeIndex\n"
+        "for i in range(25):\n"
+        "    (Path(sys.argv[1]) / 'a.py').write_text(f'def turn{i}(x):\\n    return {i}\\n')\n"
+        "    CodeIndex.build([sys.argv[1]], sys.argv[2], 'none')\n"
+    )
+    out = tmp_path / "index"
+    CodeIndex.build([code], out, "none")
+    writer = subprocess.Popen([sys.executable, "-c", program, str(code), str(out)])
+    opened = 0
+    while writer.poll() is None:
+        index = CodeIndex.load(out)
+        row = index.table["path"].to_pylist().index("a.py")
+        name = index.unit(row).name
+        assert index.lexical.score([name.replace("_", " ")])[0, row] > 0
+        opened += 1
+    assert writer.returncode == 0
+    assert opened > 5

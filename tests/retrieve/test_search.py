@@ -175,6 +175,58 @@ def test_an_index_made_without_vectors_by_choice_is_searched_by_words(words_only
     monkeypatch.setattr(search_module, "packaged_minilm", lambda: tiny_bert)
     assert CodeSearcher(words_only).resolve_retriever("auto") == "bm25"
     assert not caplog.messages
+    # Vectors that were added later are a choice as well.
+    words_only.add_vectors(str(tiny_bert))
+    assert CodeSearcher(words_only).resolve_retriever("auto") == "hybrid"
+    assert not caplog.messages
+
+
+def test_an_index_whose_encoder_is_gone_is_searched_by_words_and_kept_up_to_date(
+    tmp_path, tiny_bert, monkeypatch, caplog
+):
+    monkeypatch.setattr(search_module, "packaged_minilm", lambda: None)
+    encoder, code = tmp_path / "encoder", tmp_path / "code"
+    shutil.copytree(tiny_bert, encoder)
+    code.mkdir()
+    (code / "a.py").write_text("def parse_json(file):\n    return file\n")
+    index = CodeIndex.build([code], tmp_path / "index", "none").add_vectors(str(encoder))
+    shutil.rmtree(encoder)
+    (code / "b.py").write_text("def parse_date(text):\n    return text\n")
+    index.update()
+    assert "new code has no vectors" in caplog.text
+    (info,) = index.vector_sets
+    assert (info.covered, info.of) == (1, 2)
+    caplog.clear()
+    hits = CodeSearcher(index).search("parse date")
+    assert [hit.path for hit in hits] == ["b.py", "a.py"]
+    (line,) = caplog.messages
+    assert str(encoder) in line and "is not on this machine" in line
+
+
+def test_copies_take_no_places(tmp_path, tiny_bert):
+    root = tmp_path / "code"
+    root.mkdir()
+    for i in range(250):
+        (root / f"copy{i}.py").write_text("def parse_json(file):\n    return load(file)\n")
+    for i in range(12):
+        (root / f"other{i}.py").write_text(f"def parse_json_{WORDS[i]}(file):\n    return {i}\n")
+    index = CodeIndex.build([root], tmp_path / "index", "none")
+    for options in ({}, {"include": ["other*", "copy1*"]}):
+        for retriever in ("bm25", "dense", "hybrid"):
+            hits = CodeSearcher(index, encoder=str(tiny_bert)).search("parse json", retriever=retriever, **options)
+            assert len(hits) == 10
+            copies = [len(hit.copies) for hit in hits if hit.name == "parse_json"]
+            assert copies in ([249 if not options else 110], [])
+
+
+def test_the_best_copy_speaks_for_all(tmp_path):
+    root = tmp_path / "code"
+    (root / "socket").mkdir(parents=True)
+    for place in ("aaa.py", "socket/retry.py", "zzz.py"):
+        (root / place).write_text("def run(call):\n    return call()\n")
+    hits = CodeSearcher(CodeIndex.build([root], tmp_path / "index", "none")).search("socket retry run")
+    assert [hit.path for hit in hits] == ["socket/retry.py"]
+    assert [copy.path for copy in hits[0].copies] == ["aaa.py", "zzz.py"]
 
 
 @pytest.mark.parametrize("query", ["", "  \n"])

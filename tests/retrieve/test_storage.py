@@ -15,7 +15,7 @@ from hf_qualcode.retrieve.storage import (
     MissingStoreError,
     StoreError,
     StoreWriter,
-    is_empty_store,
+    holds_nothing_else,
     open_store,
     read_manifest,
     writer_lock,
@@ -98,9 +98,9 @@ def test_a_first_writer_that_was_killed_leaves_a_folder_that_counts_as_empty(tmp
     (tmp_path / "manifest.json").unlink()
     (tmp_path / ".tmp-x").mkdir()
     (tmp_path / "on-demand").mkdir()
-    assert is_empty_store(tmp_path)
+    assert holds_nothing_else(tmp_path)
     (tmp_path / "thesis.tex").touch()
-    assert not is_empty_store(tmp_path)
+    assert not holds_nothing_else(tmp_path)
 
 
 def test_missing_foreign_newer_and_damaged_stores_are_refused_in_one_line(tmp_path):

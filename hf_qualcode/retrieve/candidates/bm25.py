@@ -21,7 +21,7 @@ from safetensors.numpy import load_file, save_file
 
 from hf_qualcode.lexical import query_subtokens, subtokens
 from hf_qualcode.retrieve.candidates.embedding import Ranking, rank_in_blocks
-from hf_qualcode.types import QualcodeError
+from hf_qualcode.retrieve.storage import DamagedStoreError
 
 
 if TYPE_CHECKING:
@@ -128,18 +128,21 @@ class TokenTable(NamedTuple):
         """Reads what `save` wrote.
 
         Raises:
-            `QualcodeError`: When a file is missing or does not hold such a table.
+            `FileNotFoundError`: When a file is missing.
+            `DamagedStoreError`: When they do not hold such a table.
         """
         folder = Path(folder)
         try:
             tensors = load_file(folder / _TOKENS_FILE)
             vocabulary = json.loads((folder / _VOCABULARY_FILE).read_text(encoding="utf-8"))
             ids, offsets = tensors["ids"], tensors["offsets"]
+        except FileNotFoundError:
+            raise
         except (OSError, ValueError, KeyError, SafetensorError) as error:
-            raise QualcodeError(f"{folder}: cannot read the tokens ({error}); build the index again.") from error
+            raise DamagedStoreError(f"{folder} is damaged ({error}): make the index again") from error
         whole = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(ids) and (np.diff(offsets) >= 0).all()
         if not whole or (len(ids) and ids.max() >= len(vocabulary)):
-            raise QualcodeError(f"{folder}: the stored tokens contradict one another; build the index again.")
+            raise DamagedStoreError(f"{folder} is damaged (its tokens contradict one another): make the index again")
         return cls(ids, offsets, vocabulary)
 
 
@@ -258,7 +261,8 @@ class BM25Scorer:
             `BM25Scorer`: Ready to score.
 
         Raises:
-            `QualcodeError`: When a file is missing or is not such an index.
+            `FileNotFoundError`: When a file is missing.
+            `DamagedStoreError`: When they are not such an index.
         """
         folder = Path(folder)
         try:
@@ -268,10 +272,12 @@ class BM25Scorer:
             scorer = cls(*arrays, parameters["num_docs"], token_ids, parameters["k1"], parameters["b"])
             entries = len(scorer.data)
             whole = len(scorer.indptr) == len(token_ids) + 1 and scorer.indptr[-1] == entries == len(scorer.indices)
+        except FileNotFoundError:
+            raise  # `open_store` looks whether a writer has replaced it
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise QualcodeError(f"{folder}: cannot read the BM25 index ({error}); build the index again.") from error
+            raise DamagedStoreError(f"{folder} is damaged ({error}): make the index again") from error
         if not whole:
-            raise QualcodeError(f"{folder}: the BM25 index contradicts itself; build the index again.")
+            raise DamagedStoreError(f"{folder} is damaged (it contradicts itself): make the index again")
         return scorer
 
     def as_bm25s(self) -> "bm25s.BM25":
