@@ -13,10 +13,14 @@ from hf_qualcode.corpus.notebooks import NotebookError, UnknownKernelError, extr
 from hf_qualcode.corpus.outcomes import INDEXED, FileRecord
 from hf_qualcode.corpus.reading import BinaryFileError, decode
 from hf_qualcode.corpus.units import extract_units
+from hf_qualcode.corpus.walking import NOTEBOOK_SUFFIX
 from hf_qualcode.languages import ParseLimitError, language_of
 from hf_qualcode.languages._lookup import header_language
 from hf_qualcode.languages._parsing import TIME_LIMIT_SECONDS
 from hf_qualcode.types import Unit
+
+
+NOTEBOOK_MAX_BYTES = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,8 @@ class ScanOptions:
     """What a scan takes in.
 
     Attributes:
-        max_file_bytes (`int`, *optional*, defaults to 1,000,000): Larger files are left out.
+        max_file_bytes (`int`, *optional*, defaults to 1,000,000): Larger files are left out, and notebooks with more
+            than this in their code cells.
         include_generated (`bool`, *optional*, defaults to `False`): Take in files that programs wrote.
         exclude (`tuple[str, ...]`, *optional*): Rules in the syntax of `.gitignore`, relative to each root; they
             overrule those in the folders.
@@ -35,6 +40,11 @@ class ScanOptions:
     include_generated: bool = False
     exclude: tuple[str, ...] = ()
     parse_seconds: float = TIME_LIMIT_SECONDS
+
+    def max_bytes_of(self, path: str) -> int:
+        """Returns how large the file at `path` may be; most of a notebook is output, which is not taken in."""
+        is_notebook = path.lower().endswith(NOTEBOOK_SUFFIX)
+        return max(self.max_file_bytes, NOTEBOOK_MAX_BYTES) if is_notebook else self.max_file_bytes
 
 
 class Task(NamedTuple):
@@ -80,7 +90,7 @@ def read_file(task: Task, options: ScanOptions) -> ScannedFile:
     """
     record = FileRecord(task.root, task.path)
     try:
-        data, status = _read_bytes(task.real_path, options.max_file_bytes)
+        data, status = _read_bytes(task.real_path, options.max_bytes_of(task.path))
         record = record._replace(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
         record = record._replace(sha256=hashlib.sha256(data).hexdigest())
         if record.sha256 == task.known_sha256:
@@ -104,16 +114,16 @@ def _read_bytes(real_path: str, max_bytes: int) -> tuple[bytes, os.stat_result]:
         raise _SkipFile("vanished") from error
     except OSError as error:
         raise _SkipFile("unreadable", error.strerror or type(error).__name__) from error
-    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  (a descriptor)
+    with open(descriptor, "rb") as file:  # noqa: PTH123  (a descriptor)
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise _SkipFile("special")
         try:
-            data = b"".join(iter(lambda: file.read(max_bytes + 1), b""))
+            data = file.read(max_bytes + 1)  # the file may have grown, and still grow
         except OSError as error:
             raise _SkipFile("unreadable", error.strerror or type(error).__name__) from error
     if len(data) > max_bytes:
-        raise _SkipFile("too-large", f"{len(data)} bytes")
+        raise _SkipFile("too-large", f"{max(len(data), status.st_size)} bytes")
     return data, status
 
 
@@ -121,7 +131,7 @@ def _extract(task: Task, data: bytes, options: ScanOptions) -> tuple[list[Unit],
     """Returns the units, the language's name and the detail for the record."""
     name = PurePosixPath(task.path).name
     suffix = PurePosixPath(name).suffix.lower()
-    is_notebook = suffix == ".ipynb"
+    is_notebook = suffix == NOTEBOOK_SUFFIX
     language = None
     if not is_notebook:
         first_line = "" if suffix else data[:256].split(b"\n", 1)[0].decode("utf-8", "replace")
@@ -148,6 +158,9 @@ def _extract(task: Task, data: bytes, options: ScanOptions) -> tuple[list[Unit],
         if is_notebook:
             notebook = read_notebook(text)
             language_name = notebook.language
+            num_bytes = len(notebook.source.encode())
+            if num_bytes > options.max_file_bytes:
+                raise _SkipFile("too-large", f"{num_bytes} bytes of code", language_name)
             if is_repetitive(notebook.source):
                 units, has_errors = extract_guarded(text, task.path, "", **limits)
             else:

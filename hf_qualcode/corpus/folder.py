@@ -67,7 +67,7 @@ def _look(
     for position, root in enumerate(roots):
         for seen in walk(root, options.exclude):
             old = known.get((position, seen.path))
-            if seen.skip or seen.size > options.max_file_bytes:
+            if seen.skip or seen.size > options.max_bytes_of(seen.path):
                 yield ScannedFile(_skipped(position, seen), []), None
                 continue
             if old is not None and old.outcome not in OUTCOMES_OF_CONTENT:

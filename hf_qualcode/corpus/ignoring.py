@@ -33,14 +33,26 @@ PRUNED_FOLDERS = {
     "node_modules",
 }
 FOLDER_GROUP = "ps_d"  # what pathspec calls the `/` after a folder that a pattern matched
+# How pathspec writes `**/` at the start of a rule and in it, and `*` with what stands between it and the next `*` of
+# the same name. It escapes what is written out, and a `/` never stands in a set, so these are nothing else.
+OUTER_FOLDERS = "^(?:.+/)?"
+INNER_FOLDERS = "(?:/.+)?"
+STAR_BEFORE_STAR = re.compile(r"\[\^/\]\*((?:\[\^/\](?!\*)|[^/\[]|\[(?!\^/\]))*)(?=\[\^/\]\*)")
 ENVIRONMENT_MARK = "pyvenv.cfg"  # a Python virtual environment, whatever its folder is called
+
+
+class Rule(NamedTuple):
+    """One line: whether it hides what it matches (or with `!` takes it in again), and its pattern."""
+
+    hides: bool
+    pattern: re.Pattern
 
 
 class RuleFile(NamedTuple):
     """The rules of one folder. `prefix` is what must be put in front of a path relative to the root (for rules above
     the root) and `cut` how many characters taken off (for those below)."""
 
-    patterns: tuple[GitIgnoreSpecPattern, ...]
+    rules: tuple[Rule, ...]
     any_pattern: re.Pattern
     prefix: str
     cut: int
@@ -56,23 +68,23 @@ def is_ignored(rules: Rules, path: str) -> bool:
         rules (`tuple[RuleFile, ...]`): Rules in force in the path's folder.
         path (`str`): POSIX path relative to the root; folders end in `/`.
     """
-    for rule in rules:
-        shown = rule.prefix + path[rule.cut :]
+    for file in rules:
+        shown = file.prefix + path[file.cut :]
         # One alternation of all patterns says no for nearly every file, much faster than one pattern after another.
-        if rule.any_pattern.match(shown):
-            for pattern in reversed(rule.patterns):
-                if _matches_itself(pattern, shown):
-                    return pattern.include
+        if file.any_pattern.match(shown):
+            for rule in reversed(file.rules):
+                if _matches_itself(rule.pattern, shown):
+                    return rule.hides
     return False
 
 
-def _matches_itself(pattern: GitIgnoreSpecPattern, path: str) -> bool:
+def _matches_itself(pattern: re.Pattern, path: str) -> bool:
     """Says whether the pattern matches the path, not merely a folder that it is in (a walk asked about that before,
     and `!lib/` must not take in again what another rule hides in `lib`)."""
-    match = pattern.regex.search(path)
+    match = pattern.search(path)
     if match is None:
         return False
-    if FOLDER_GROUP in pattern.regex.groupindex:
+    if FOLDER_GROUP in pattern.groupindex:
         return match.end(FOLDER_GROUP) in (-1, len(path))
     return not (path[-1] == "/" and match.end() == len(path))  # `lib/**` is about what is in `lib` alone
 
@@ -134,21 +146,40 @@ def _hides_all(lines: tuple[str, ...]) -> bool:
 
 
 def _rule_file(lines: tuple[str, ...], prefix: str, cut: int) -> RuleFile | None:
-    patterns, any_pattern = _compile(lines, prefix)
-    return RuleFile(patterns, any_pattern, prefix, cut) if any_pattern is not None else None
+    rules, any_pattern = _compile(lines, prefix)
+    return RuleFile(rules, any_pattern, prefix, cut) if any_pattern is not None else None
 
 
 @functools.lru_cache(maxsize=256)
-def _compile(lines: tuple[str, ...], root: str) -> tuple[tuple[GitIgnoreSpecPattern, ...], re.Pattern | None]:
-    patterns = []
+def _compile(lines: tuple[str, ...], root: str) -> tuple[tuple[Rule, ...], re.Pattern | None]:
+    rules = []
     for line in lines:
         try:
             pattern = GitIgnoreSpecPattern(line)
         except ValueError:
             continue  # git passes over a malformed rule as well
+        if pattern.include is None:
+            continue
+        rule = Rule(pattern.include, re.compile(_without_backtracking(pattern.regex.pattern)))
         # Asked for by name, the root is not hidden by a rule that hides it whole.
-        if pattern.include is not None and not (root and pattern.regex.search(root)):
-            patterns.append(pattern)
-    sources = [re.sub(r"\(\?P<\w+>", "(?:", pattern.regex.pattern) for pattern in patterns]
-    sources = [source if source[0] in "^." else f".*{source}" for source in sources]
-    return tuple(patterns), re.compile("|".join(f"(?:{source})" for source in sources)) if sources else None
+        if not (root and rule.pattern.search(root)):
+            rules.append(rule)
+    sources = [re.sub(r"\(\?P<\w+>", "(?:", rule.pattern.pattern) for rule in rules]
+    sources = [source if source.startswith(("^", ".", "(?>^")) else f".*{source}" for source in sources]
+    return tuple(rules), re.compile("|".join(f"(?:{source})" for source in sources)) if sources else None
+
+
+def _without_backtracking(source: str) -> str:
+    """Returns the regular expression of a rule such that matching takes no more than polynomial time of low degree.
+
+    Of several wildcards all but the last take the first place where what follows them fits, for good: later places
+    leave less for the rest to fit in. This holds for `*` inside a name and for `**` among the names of a path.
+    """
+    source = STAR_BEFORE_STAR.sub(r"(?>[^/]*?\1)", source)
+    head, *parts = source.split(INNER_FOLDERS)
+    if not parts:
+        return source
+    if head.startswith(OUTER_FOLDERS):
+        head = f"(?>^(?:.+?/)??{head.removeprefix(OUTER_FOLDERS)}(?=/))"
+    inner = [f"(?>(?:/.+?)??{part}(?=/))" for part in parts[:-1]]
+    return "".join([head, *inner, INNER_FOLDERS, parts[-1]])

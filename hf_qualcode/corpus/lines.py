@@ -1,5 +1,6 @@
-"""What a line is: text up to `\\n`, `\\r\\n` or `\\r`, as editors count and as `git` shows.
+"""Text as the rest works on it: without lone surrogates, and cut into lines.
 
+A line is text up to `\\n`, `\\r\\n` or `\\r`, as editors count and as `git` shows.
 `str.splitlines` also breaks at form feeds, U+2028 and others, so it must not be used for line numbers.
 """
 
@@ -17,3 +18,13 @@ def split_lines(text: str) -> list[str]:
     if lines[-1] == "":
         lines.pop()
     return lines
+
+
+def encodable(text: str) -> str:
+    """Returns the text as UTF-8 can hold it: surrogate pairs joined to the characters they stand for, lone surrogates
+    as U+FFFD."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text

@@ -3,13 +3,14 @@
 The text is the code cells' sources in order, joined by line ends; line numbers are 1-based in it.
 """
 
+import hashlib
 import json
 import re
 import time
 from typing import NamedTuple
 
-from hf_qualcode.corpus.lines import normalize_newlines
-from hf_qualcode.corpus.units import Extraction, Ids, TopLevel, build_units, encodable
+from hf_qualcode.corpus.lines import encodable, normalize_newlines
+from hf_qualcode.corpus.units import Extraction, Ids, TopLevel, build_units
 from hf_qualcode.languages import get_language, language_names
 from hf_qualcode.languages._outline import outline
 from hf_qualcode.languages._parsing import TIME_LIMIT_SECONDS
@@ -17,10 +18,11 @@ from hf_qualcode.types import QualcodeError, Unit
 
 
 # `%matplotlib inline`, `!ls`, `?help`; `files = !ls` and `x = %magic` are commands too.
-LINE_MAGIC = re.compile(r"^(\s*)(?:%{1,2}[A-Za-z]|[!?]|[\w., ]+=\s*(?:!|%\w)|[\w.]+\?{1,2}\s*$)")
+LINE_MAGIC = re.compile(r"^(\s*+)(?:%{1,2}[A-Za-z]|[!?]|[\w., ]+=\s*(?:!|%\w)|[\w.]+\?{1,2}\s*$)")
 # After these the cell is still Python.
 PYTHON_CELL_MAGIC = re.compile(r"^%%(?:time|timeit|capture|prun|snakeviz|mprun|memit|writefile\s.*\.py$)")
 KERNEL_LANGUAGES = {"python2": "python", "python3": "python", "ipython": "python", "c++": "cpp", "node": "javascript"}
+CELL_ID_MAX_CHARS = 64  # what nbformat allows
 
 
 class NotebookError(QualcodeError):
@@ -32,7 +34,7 @@ class UnknownKernelError(QualcodeError):
 
 
 class Cell(NamedTuple):
-    """A code cell: its id (or its 1-based number among the code cells, in old formats) and its source."""
+    """A code cell: its id (in old formats a hash of its source, so that other cells have no say) and its source."""
 
     id: str
     source: str
@@ -86,12 +88,14 @@ def read_notebook(text: str) -> Notebook:
             source = "".join(part for part in source if isinstance(part, str))
         if not isinstance(source, str):
             raise NotebookError(f"not a notebook: the source of code cell {len(cells) + 1} is not text")
-        cell_id = cell.get("id")
-        if not isinstance(cell_id, str) or not cell_id or cell_id in taken:
-            cell_id = str(len(cells) + 1)
-        taken.add(cell_id)
         # JSON can spell out lone surrogates, text cannot hold them.
-        cells.append(Cell(encodable(cell_id), encodable(normalize_newlines(source))))
+        source = encodable(normalize_newlines(source))
+        cell_id = cell.get("id")
+        cell_id = encodable(cell_id)[:CELL_ID_MAX_CHARS] if isinstance(cell_id, str) else ""
+        if not cell_id or cell_id in taken:
+            cell_id = hashlib.sha256(source.encode()).hexdigest()[:8]
+        taken.add(cell_id)
+        cells.append(Cell(cell_id, source))
     return Notebook(_kernel_language(content.get("metadata")), cells)
 
 
@@ -141,15 +145,15 @@ def extract_notebook_units(
     units: list[Unit] = []
     has_errors = False
     first_line = 1
-    deadline = time.monotonic() + time_limit
+    deadline = time.thread_time() + time_limit
     for cell in notebook.cells:
         lines = cell.source.split("\n")
         parsed = lines
         if any(line.strip() for line in lines):
-            found = outline(cell.source, lines, language, path, deadline - time.monotonic())
+            found = outline(cell.source, lines, language, path, deadline - time.thread_time())
             if found.has_errors and language.name == "python":
                 parsed = without_magics(parsed)
-                found = outline("\n".join(parsed), parsed, language, path, deadline - time.monotonic())
+                found = outline("\n".join(parsed), parsed, language, path, deadline - time.thread_time())
             has_errors |= found.has_errors
             top_level = TopLevel(kind="cell", name=f"<cell {cell.id}>", min_code_lines=1)
             units += build_units(found, lines, parsed, path, language, ids, top_level, first_line)

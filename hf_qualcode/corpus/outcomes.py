@@ -23,7 +23,8 @@ REASONS = {
     "unreadable": "the system refused to read it",
     "vanished": "gone before it was read",
 }
-# What these say holds as long as the file's bytes do; the others are asked anew on each scan.
+# What these say holds as long as the file's bytes do; the others are asked anew on each scan. That a file was too slow
+# or brought its process down may be the machine's doing, so an update asks again, as a fresh index would.
 OUTCOMES_OF_CONTENT = {
     INDEXED,
     "unsupported",
@@ -32,9 +33,6 @@ OUTCOMES_OF_CONTENT = {
     "binary",
     "generated",
     "malformed",
-    "too-slow",
-    "failed",
-    "crashed",
 }
 MAX_EXAMPLES = 5
 

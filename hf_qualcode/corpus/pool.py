@@ -4,7 +4,7 @@ import itertools
 import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 from hf_qualcode.corpus.extraction import ScannedFile, ScanOptions, Task, read_file
@@ -15,6 +15,8 @@ BATCH_FILES = 16
 BATCHES_AHEAD = 4  # a process; bounds the memory held by results that wait for their turn
 # Starting processes costs about as much as reading this many files.
 MIN_FILES = 128
+# While they are counted no more than this many wait; where tasks are that rare, one process is enough for them.
+MAX_AHEAD = 4_096
 
 Looked = tuple[ScannedFile | Task, FileRecord | None]
 Result = tuple[ScannedFile, FileRecord | None]
@@ -36,7 +38,7 @@ def read_files_in_processes(
     Yields:
         `tuple[ScannedFile, FileRecord | None]`: In the order of `items`.
     """
-    ahead: list[Looked] = []
+    ahead: deque[Looked] = deque()
     num_tasks = 0
     for item in items:
         ahead.append(item)
@@ -45,8 +47,12 @@ def read_files_in_processes(
             yield from _Pool(options, num_proc, read).run(itertools.chain(ahead, items))
             return
         # Files already done with need not wait.
-        while ahead and not isinstance(ahead[0][0], Task):
-            yield ahead.pop(0)
+        while ahead and (not isinstance(ahead[0][0], Task) or len(ahead) > MAX_AHEAD):
+            item, old = ahead.popleft()
+            if isinstance(item, Task):
+                num_tasks -= 1
+                item = read(item, options)
+            yield item, old
     for item, old in ahead:
         yield (read(item, options) if isinstance(item, Task) else item), old
 
@@ -105,7 +111,7 @@ class _Pool:
             return []
         try:
             return future.result()
-        except BrokenProcessPool:
+        except (BrokenProcessPool, CancelledError):  # the latter where another batch had the executor closed
             self._close()
         # One file of the batches under way brought its process down. Each file alone shows which.
         return [self._read_alone(task) for task in tasks]

@@ -8,6 +8,7 @@ import codecs
 import re
 from typing import NamedTuple
 
+from hf_qualcode.corpus.lines import encodable
 from hf_qualcode.types import QualcodeError
 
 
@@ -62,7 +63,7 @@ def decode(data: bytes, *, is_python: bool = False) -> Decoded:
     cookie = _cookie(data) if is_python else None
     if cookie not in (None, "utf-8"):
         try:
-            return Decoded(_without_surrogates(data.decode(cookie)), cookie)
+            return Decoded(encodable(data.decode(cookie)), cookie)
         except UnicodeError:
             pass  # the cookie is wrong; what follows does not need it
     try:
@@ -88,7 +89,7 @@ def _cookie(data: bytes) -> str | None:
 def _decode_flawed(data: bytes) -> Decoded:
     try:
         # Surrogates written as if they were characters (CESU-8, Java's modified UTF-8, Python's surrogatepass).
-        return Decoded(_without_surrogates(data.decode("utf-8", "surrogatepass")), "utf-8 (surrogates)")
+        return Decoded(encodable(data.decode("utf-8", "surrogatepass")), "utf-8 (surrogates)")
     except UnicodeDecodeError:
         pass
     text = data.decode("utf-8", "replace")
@@ -97,7 +98,7 @@ def _decode_flawed(data: bytes) -> Decoded:
     if num_good >= num_bad:
         return Decoded(text, "utf-8 (damaged)")
     encoding = _guess(data)
-    return Decoded(_without_surrogates(data.decode(encoding, "replace")), encoding)
+    return Decoded(encodable(data.decode(encoding, "replace")), encoding)
 
 
 def _guess(data: bytes) -> str:
@@ -108,12 +109,3 @@ def _guess(data: bytes) -> str:
     start = data.rfind(b"\n", 0, first) + 1
     best = from_bytes(data[start : start + GUESS_SAMPLE_BYTES]).best()
     return best.encoding if best is not None and best.encoding != "ascii" else "latin-1"
-
-
-def _without_surrogates(text: str) -> str:
-    """Joins surrogate pairs to the characters they stand for; lone ones become U+FFFD."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text

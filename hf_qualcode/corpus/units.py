@@ -6,14 +6,24 @@ of a class has the class's own id, the first one of a module is `path::<module>`
 definition before them, `path::Class@after:method`.
 """
 
+import itertools
 from typing import NamedTuple
 
-from hf_qualcode.corpus.lines import normalize_newlines, split_lines
+from hf_qualcode.corpus.lines import encodable, normalize_newlines, split_lines
 from hf_qualcode.corpus.runs import MODULE_MIN_CODE_LINES, count_code_lines, find_runs
 from hf_qualcode.languages import Language
 from hf_qualcode.languages._outline import Definition, Outline, idle_line_pattern, outline
 from hf_qualcode.languages._parsing import TIME_LIMIT_SECONDS
 from hf_qualcode.types import Unit
+
+
+# No code that people write comes near these; without them what a hostile file makes of itself has no bound. What is
+# deeper has no units of its own, its code is in the unit around it.
+MAX_DEPTH = 30
+QUALIFIED_NAME_MAX_CHARS = 500
+# All units of a file together hold so many times its text, but never less than so many characters.
+MAX_COPIES = 20
+MIN_TEXT_CHARS = 20_000
 
 
 class Extraction(NamedTuple):
@@ -105,7 +115,7 @@ def build_units(
         `list[Unit]`: Definitions first, then the top level.
     """
     idle_line = idle_line_pattern(language)
-    module, placed = _place(found.definitions, ids)
+    module, placed = _place(_affordable(found.definitions, lines), ids)
     units: list[Unit] = []
 
     def add(unit_id, kind, name, parent, signature, doc, start, end):
@@ -145,15 +155,6 @@ def build_units(
     return units
 
 
-def encodable(source: str) -> str:
-    """Returns the text with lone surrogates, which UTF-8 cannot hold, replaced by `?`."""
-    try:
-        source.encode("utf-8")
-    except UnicodeEncodeError:
-        return source.encode("utf-8", "replace").decode("utf-8")
-    return source
-
-
 class Ids:
     """Hands out ids, each once."""
 
@@ -175,6 +176,39 @@ class Ids:
         return unit_id
 
 
+def _affordable(definitions: list[Definition], lines: list[str]) -> list[Definition]:
+    """Returns the definitions that get units of their own: those that are not too deep and, from the outermost level
+    inward, whose text together stays within bounds. Where one is left out, so is all inside it."""
+    offsets = list(itertools.accumulate((len(line) + 1 for line in lines), initial=0))
+    levels: list[list[tuple[int, int]]] = [[] for _ in range(MAX_DEPTH)]
+    chain: list[int] = []
+    for position, definition in enumerate(definitions):
+        while chain and definitions[chain[-1]].end_byte <= definition.start_byte:
+            chain.pop()
+        if len(chain) < MAX_DEPTH:
+            levels[len(chain)].append((position, chain[-1] if chain else -1))
+            chain.append(position)
+    budget = max(MAX_COPIES * offsets[-1], MIN_TEXT_CHARS)
+    kept = {-1}
+    for position, outer in itertools.chain.from_iterable(levels):
+        definition = definitions[position]
+        num_chars = 0
+        if definition.kind in ("function", "class"):
+            num_chars = offsets[definition.end_row + 1] - offsets[definition.start_row]
+            num_chars += len(definition.doc) + len(definition.signature)
+        if outer in kept and num_chars <= budget:
+            budget -= num_chars
+            kept.add(position)
+    return [definition for position, definition in enumerate(definitions) if position in kept]
+
+
+def _qualified(outer: str, name: str) -> str:
+    whole = f"{outer}.{name}"
+    if len(whole) <= QUALIFIED_NAME_MAX_CHARS:
+        return whole
+    return f"{outer[: QUALIFIED_NAME_MAX_CHARS - len(name) - 2]}….{name}"
+
+
 def _place(definitions: list[Definition], ids: Ids) -> tuple[_Placed, list[_Placed]]:
     """Gives every definition its id, and its place inside the module, class or function around it."""
     module = _Placed(None, ids.file_id, "", "", "module", "")
@@ -187,8 +221,11 @@ def _place(definitions: list[Definition], ids: Ids) -> tuple[_Placed, list[_Plac
             chain.pop()
         outer = chain[-1][0] if chain else module
         owner = next((item for item, _ in reversed(chain) if item.definition.kind in ("function", "class")), module)
-        name = f"{outer.name}.{definition.name}" if outer.name else definition.name
-        wanted = f"{outer.id}.{definition.name}" if outer.name else f"{module.id}::{definition.name}"
+        name = _qualified(outer.name, definition.name) if outer.name else definition.name
+        wanted = definition.name
+        if outer.name:
+            wanted = _qualified(outer.id.removeprefix(f"{module.id}::"), definition.name)
+        wanted = f"{module.id}::{wanted}"
         if definition.kind in ("scope", "implementation"):
             item = _Placed(definition, wanted, name, definition.name, definition.kind, outer.parent)
             if definition.kind == "implementation":

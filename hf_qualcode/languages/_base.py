@@ -8,6 +8,7 @@ import tree_sitter
 
 
 # Lines of nothing but brackets and separators hold no content of their own.
+TEXT_MAX_BYTES = 4_000  # names may be any expression, with functions inside that have such names in turn
 LONE_BRACKETS = r"[\s{}()\[\];,]*"
 
 
@@ -16,7 +17,8 @@ def node_text(node: tree_sitter.Node, source: bytes) -> str:
 
     (`Node.text` calls back into Python for every byte of a tree that was parsed under a time limit.)
     """
-    text = " ".join(source[node.start_byte : node.end_byte].decode("utf-8", "replace").split())
+    end = min(node.end_byte, node.start_byte + TEXT_MAX_BYTES)
+    text = " ".join(source[node.start_byte : end].decode("utf-8", "replace").split())
     if len(text) > 1 and text[0] in "\"'`" and text[-1] == text[0]:
         text = text[1:-1]
     return text

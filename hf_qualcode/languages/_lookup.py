@@ -14,7 +14,7 @@ from hf_qualcode.types import UsageError
 SHEBANG = re.compile(r"#!\s*(?:\S*/env\s+(?:-\S+\s+|\w+=\S*\s+)*)?(?:\S*/)?([A-Za-z]+)[\d.]*(?:\s|$)")
 # C and C++ share `.h`. C, unless a line near the top can only be C++.
 CPP_IN_HEADER = re.compile(
-    r"^\s*(?:class\s+\w|namespace\b|template\s*<|using\s+\w|(?:public|private|protected)\s*:|constexpr\b|"
+    r"^[ \t]*(?:class\s+\w|namespace\b|template\s*<|using\s+\w|(?:public|private|protected)\s*:|constexpr\b|"
     r"#\s*include\s*<(?:c?[a-z_]+)>)|\w::\w|\boperator\s*[=+\-*/<>!(\[]|\bvirtual\s",
     re.MULTILINE,
 )

@@ -15,7 +15,8 @@ from hf_qualcode.languages._parsing import TIME_LIMIT_SECONDS, parse
 SIGNATURE_MAX_CHARS = 500
 NAME_MAX_CHARS = 200
 COMMENT_OPENING = re.compile(r"^\s*(?:/\*+!?|//+!?|#+|\*+(?!/)|--)?[<]?\s?")
-COMMENT_CLOSING = re.compile(r"\s*\**\*/\s*$")
+# What may stand between a node and the end of its line; the first other character says whether a comment follows.
+BESIDE = re.compile(rb"[^ \t;,]")
 STRING_OPENING = re.compile(r"^[A-Za-z]*(\"\"\"|'''|\"|')")
 
 
@@ -89,6 +90,7 @@ def outline(
         [`ParseLimitError`]: The text is too much for the parser.
     """
     data = source.encode("utf-8")
+    indents = [len(line) - len(line.lstrip()) for line in lines]
     tree, query = parse(language, language.prepare(data), PurePosixPath(path).suffix.lower(), time_limit)
     root = tree.root_node
     heads: dict[int, Head] = {}
@@ -101,13 +103,13 @@ def outline(
         if "comment" in captures:
             node = captures["comment"][0]
             comments[_end_row(node)] = node
-            _mark_idle(node, lines, idle_rows)
+            _mark_idle(node, indents, data, idle_rows)
         elif "wrapper" in captures:
             wrappers[captures["wrapped"][0].start_byte] = captures["wrapper"][0]
         elif "docstring" in captures:
             docstrings.setdefault(captures["body"][0].id, captures["docstring"][0])
         elif "idle" in captures:
-            _mark_idle(captures["idle"][0], lines, idle_rows)
+            _mark_idle(captures["idle"][0], indents, data, idle_rows)
         elif "attribute" in captures:
             node = captures["attribute"][0]
             attributes[_end_row(node)] = node
@@ -125,14 +127,18 @@ def outline(
             known = heads.get(head.body.start_byte)
             if known is None or known.node.start_byte > head.node.start_byte:
                 heads[head.body.start_byte] = head
-    above = _Above(data, lines, comments, attributes, language) if language.leading_comments else None
+    above = _Above(data, indents, comments, attributes, language) if language.leading_comments else None
     definitions = [_define(head, data, language, wrappers, docstrings, above) for head in heads.values()]
     if above is None:
-        definitions = [_without_trailing_comments(definition, lines, comments) for definition in definitions]
+        last_rows = _last_rows(lines, indents, comments)
+        definitions = [
+            definition._replace(end_row=max(last_rows[definition.end_row], definition.body_row))
+            for definition in definitions
+        ]
     definitions.sort(key=lambda definition: (definition.start_byte, -definition.end_byte))
-    for definition in definitions:
-        if definition.kind in ("scope", "implementation"):
-            idle_rows.update(range(definition.start_row, definition.body_row + 1))
+    opened = {(item.start_row, item.body_row) for item in definitions if item.kind in ("scope", "implementation")}
+    for start_row, body_row in opened:
+        idle_rows.update(range(start_row, body_row + 1))
     module_doc = docstrings.get(root.id)
     return Outline(definitions, _docstring_text(module_doc, data) if module_doc else "", idle_rows, root.has_error)
 
@@ -181,14 +187,15 @@ def _define(
     )
 
 
-def _without_trailing_comments(definition: Definition, lines: list[str], comments: dict) -> Definition:
-    """Where indentation ends a body, the grammar sometimes takes the comments after it in; Python's own does not."""
-    row = definition.end_row
-    while row > definition.body_row and (
-        not lines[row].strip() or (row in comments and _starts_line(comments[row], lines))
-    ):
-        row -= 1
-    return definition if row == definition.end_row else definition._replace(end_row=row)
+def _last_rows(lines: list[str], indents: list[int], comments: dict[int, tree_sitter.Node]) -> list[int]:
+    """Returns for each row the last one up to it that is neither blank nor a comment's: where indentation ends a body,
+    the grammar sometimes takes the comments after it in; Python's own does not."""
+    last_rows, last = [], 0
+    for row, line in enumerate(lines):
+        if indents[row] < len(line) and not (row in comments and _starts_line(comments[row], indents)):
+            last = row
+        last_rows.append(last)
+    return last_rows
 
 
 def _end_row(node: tree_sitter.Node) -> int:
@@ -197,27 +204,24 @@ def _end_row(node: tree_sitter.Node) -> int:
     return row - 1 if column == 0 and row > node.start_point[0] else row
 
 
-def _starts_line(node: tree_sitter.Node, lines: list[str]) -> bool:
+def _starts_line(node: tree_sitter.Node, indents: list[int]) -> bool:
     row, column = node.start_point
-    return column == 0 or not lines[row][:column].strip()
+    return column <= indents[row]
 
 
-def _ends_line(node: tree_sitter.Node, lines: list[str]) -> bool:
+def _ends_line(node: tree_sitter.Node, data: bytes) -> bool:
     """Says whether at most a comment follows on the node's last line."""
-    end_row = _end_row(node)
-    row, column = node.end_point
-    if row != end_row:
+    if node.end_point[0] != _end_row(node):
         return True
-    line = lines[row]
-    rest = line[column:] if line.isascii() else line.encode()[column:].decode("utf-8", "replace")
-    return not rest or rest.strip(" \t;,")[:1] in ("", "#", "/")
+    beside = BESIDE.search(data, node.end_byte)
+    return beside is None or beside[0] in b"\n#/"
 
 
-def _mark_idle(node: tree_sitter.Node, lines: list[str], idle_rows: set[int]) -> None:
-    if not _starts_line(node, lines):
+def _mark_idle(node: tree_sitter.Node, indents: list[int], data: bytes, idle_rows: set[int]) -> None:
+    if not _starts_line(node, indents):
         return
     start_row, end_row = node.start_point[0], _end_row(node)
-    if not _ends_line(node, lines):
+    if not _ends_line(node, data):
         end_row -= 1
     if start_row == end_row:
         idle_rows.add(start_row)
@@ -231,21 +235,27 @@ class _Above:
     def __init__(
         self,
         data: bytes,
-        lines: list[str],
+        indents: list[int],
         comments: dict[int, tree_sitter.Node],
         attributes: dict[int, tree_sitter.Node],
         language: Language,
     ):
         self.data = data
-        self.beside = {row: node for row, node in attributes.items() if _starts_line(node, lines)}
-        self.attributes = {row: node for row, node in self.beside.items() if _ends_line(node, lines)}
+        self.beside = {row: node for row, node in attributes.items() if _starts_line(node, indents)}
+        self.attributes = {row: node for row, node in self.beside.items() if _ends_line(node, data)}
         self.comments = {
-            row: node for row, node in comments.items() if _starts_line(node, lines) and _ends_line(node, lines)
+            row: node for row, node in comments.items() if _starts_line(node, indents) and _ends_line(node, data)
         }
         self.inner_markers = tuple(marker.encode() for marker in language.inner_comment_markers)
+        self.known: dict[int, tuple[int, str]] = {}
 
     def extend(self, start_row: int) -> tuple[int, str]:
         """Returns the first row of what belongs to a definition at `start_row`, and the comments' text."""
+        if start_row not in self.known:  # a line may hold any number of definitions
+            self.known[start_row] = self._look_above(start_row)
+        return self.known[start_row]
+
+    def _look_above(self, start_row: int) -> tuple[int, str]:
         texts = []
         if start_row in self.beside:
             start_row = self.beside[start_row].start_point[0]
@@ -262,8 +272,13 @@ class _Above:
 
 
 def _comment_text(comment: str) -> str:
-    lines = [COMMENT_OPENING.sub("", COMMENT_CLOSING.sub("", line)).rstrip() for line in comment.split("\n")]
+    lines = [COMMENT_OPENING.sub("", _without_closing(line)).rstrip() for line in comment.split("\n")]
     return "\n".join(lines).strip()
+
+
+def _without_closing(line: str) -> str:
+    line = line.rstrip()
+    return line.removesuffix("*/").rstrip("*").rstrip() if line.endswith("*/") else line
 
 
 def _docstring_text(node: tree_sitter.Node, data: bytes) -> str:

@@ -29,7 +29,7 @@ def parse(
         language ([`Language`]): Grammar to use.
         source (`bytes`): UTF-8 text.
         suffix (`str`): Suffix of the file, for languages with several grammars.
-        time_limit (`float`, *optional*, defaults to 2.0): Seconds after which the parser is stopped.
+        time_limit (`float`, *optional*, defaults to 2.0): Seconds of processor time after which the parser is stopped.
 
     Returns:
         `tuple[tree_sitter.Tree, tree_sitter.Query]`: The tree and the language's query, compiled for its grammar.
@@ -38,13 +38,13 @@ def parse(
         [`ParseLimitError`]: The parser ran out of time, or the tree is one that queries would take too long for.
     """
     grammar, query = language.grammar_and_query(suffix)
-    deadline = time.monotonic() + time_limit
+    deadline = time.thread_time() + time_limit
     parser = tree_sitter.Parser(grammar)
     try:
         # Only the form that reads through a callback takes a progress callback; it costs nothing measurable.
         tree = parser.parse(
             lambda offset, _: source[offset:] if offset else source,
-            progress_callback=lambda _offset, _has_error: time.monotonic() > deadline,
+            progress_callback=lambda _offset, _has_error: time.thread_time() > deadline,
         )
     except ValueError as error:
         raise ParseLimitError(f"not parsed within {max(time_limit, 0):.2g} s") from error

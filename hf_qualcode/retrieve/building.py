@@ -9,7 +9,7 @@ import pyarrow as pa
 from hf_qualcode.corpus.folder import Root, ScanReport, find_roots
 from hf_qualcode.hub import packaged_minilm
 from hf_qualcode.retrieve.candidates.bm25 import BM25Scorer, TokenTable
-from hf_qualcode.retrieve.completing import UnitVectors
+from hf_qualcode.retrieve.completing import UnitVectors, discard_cached
 from hf_qualcode.retrieve.content import Content, made_with, read_folders, root_entries
 from hf_qualcode.retrieve.encoder import encoder_fingerprint, is_present, load_encoder
 from hf_qualcode.retrieve.index import KIND, CodeIndex, Progress
@@ -115,6 +115,7 @@ def add_vector_set(
             present[encoder] = _write_vectors(writer, index.full_table(), encoder, index, limit, progress)
             content = {key: value for key, value in index.manifest.items() if key in _CONTENT_KEYS}
             writer.commit(**content | {"vector_sets": [info.to_dict() for info in present.values()]})
+        discard_cached(out, present[encoder])
     return CodeIndex.load(out, verify=False)
 
 
@@ -231,6 +232,8 @@ def _commit(
             else:
                 sets[name] = _carry_vectors(writer, units, present[name], old)
         writer.commit(**manifest, vector_sets=[info.to_dict() for info in sets.values()])
+    for info in sets.values():
+        discard_cached(out, info)
     return CodeIndex.load(out, verify=False)
 
 

@@ -11,6 +11,7 @@ from hf_qualcode.retrieve.index import CodeIndex, Progress
 from hf_qualcode.retrieve.storage import ON_DEMAND
 from hf_qualcode.retrieve.tables import embedding_text
 from hf_qualcode.retrieve.vector_cache import VectorCache
+from hf_qualcode.retrieve.vector_sets import VectorSetInfo
 
 
 if TYPE_CHECKING:
@@ -22,11 +23,16 @@ ENCODE_BLOCK = 2048
 STATIC_ENCODERS = ("static",)
 
 
-def on_demand_cache(directory: Path, encoder: "Encoder") -> VectorCache:
-    """The vectors of single units computed so far under `encoder`, beside the index in `directory`."""
-    return VectorCache(
-        directory / ON_DEMAND / f"{encoder.fingerprint[:16]}.sqlite", encoder.fingerprint, encoder.dimension
-    )
+def on_demand_cache(directory: Path, fingerprint: str, dimension: int, **options) -> VectorCache:
+    """The vectors of single units computed so far under one encoder, beside the index in `directory`."""
+    return VectorCache(directory / ON_DEMAND / f"{fingerprint[:16]}.sqlite", fingerprint, dimension, **options)
+
+
+def discard_cached(directory: Path, info: VectorSetInfo) -> None:
+    """Delete what is cached of the vectors of a set that the index now holds whole."""
+    if info.complete and info.encoder not in STATIC_ENCODERS and (directory / ON_DEMAND).is_dir():
+        with on_demand_cache(directory, info.fingerprint, info.dimension) as cache:
+            cache.discard()
 
 
 class UnitVectors:
@@ -86,7 +92,10 @@ class UnitVectors:
         if not len(missing):
             return
         distinct = list(self._row_of_hash)
-        cache = None if encoder.id in STATIC_ENCODERS else on_demand_cache(directory, encoder)
+        cache = None
+        if encoder.id not in STATIC_ENCODERS:
+            # Whatever its size: what is encoded now must still be there when a killed run resumes.
+            cache = on_demand_cache(directory, encoder.fingerprint, encoder.dimension, max_bytes=None)
         try:
             for start in range(0, len(missing), ENCODE_BLOCK):
                 block = missing[start : start + ENCODE_BLOCK]

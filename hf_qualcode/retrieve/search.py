@@ -288,7 +288,9 @@ class CodeSearcher:
 
     def _cache(self, encoder: "Encoder") -> VectorCache:
         if encoder.fingerprint not in self._caches:
-            self._caches[encoder.fingerprint] = on_demand_cache(self.index.directory, encoder)
+            self._caches[encoder.fingerprint] = on_demand_cache(
+                self.index.directory, encoder.fingerprint, encoder.dimension
+            )
         return self._caches[encoder.fingerprint]
 
     def encoder(self, name: str) -> "Encoder":

@@ -4,6 +4,7 @@ import shutil
 import socket
 import tempfile
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -314,3 +315,31 @@ def test_report_keeps_few_examples():
     assert len(summary["skipped"]["unsupported"]["examples"]) == 5
     assert (summary["seen"], summary["indexed"], summary["units"]) == (101, 1, 3)
     assert summary["languages"] == {"python": 1}
+
+
+@pytest.mark.parametrize("outcome", ["too-slow", "failed", "crashed"])
+def test_what_may_be_the_machines_doing_is_asked_again(tmp_path, outcome):
+    (tmp_path / "a.py").write_text(CODE)
+    age(tmp_path / "a.py", 60)
+    (item,) = scan_all(tmp_path)
+    known = known_of([item._replace(record=item.record._replace(outcome=outcome, num_units=0))])
+    assert scan_all(tmp_path, known=known, known_at_ns=time.time_ns()) == [item]
+
+
+def test_file_that_grows_while_it_is_read_is_not_read_whole(tmp_path, monkeypatch):
+    (tmp_path / "a.py").write_text(CODE)
+    scanning = scan(find_roots([tmp_path]), ScanOptions(max_file_bytes=1_000))
+
+    def grow(path, flags):
+        with (tmp_path / "a.py").open("w") as file:
+            file.truncate(10**9)  # holds no blocks
+        return os_open(path, flags)
+
+    os_open = os.open
+    monkeypatch.setattr(os, "open", grow)
+    tracemalloc.start()
+    (item,) = scanning
+    num_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (item.record.outcome, item.record.detail) == ("too-large", "1000000000 bytes")
+    assert num_bytes < 10**7

@@ -1,10 +1,12 @@
 import random
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from hf_qualcode.corpus.folder import ScanOptions, find_roots, scan
+from hf_qualcode.corpus.ignoring import _matches_itself, is_ignored, rules_of_lines
 
 
 def write(folder, files):
@@ -130,6 +132,12 @@ def test_same_verdicts_as_git(tmp_path, seed):
         "!lib/x.py",
         "**/",
         "!/lib/*",
+        "*l*b*/*x*p*",
+        "?*.*y",
+        "a*b*",
+        "!**/b/**/a/**/[xz]*.?*",
+        "/a/**/lib/**/*.py",
+        "**/lib/**/b/**",
     ]
     for folder in rng.sample(folders, 5):
         (tmp_path / folder / ".gitignore").write_text("\n".join(rng.sample(rules, rng.randint(1, 5))))
@@ -155,3 +163,43 @@ def test_rules_given_by_the_caller(tmp_path):
         "b/c.py": "indexed",
         "d/": "ignored",
     }
+
+
+# Runs apart: with backtracking these would not end.
+HOSTILE_RULES = """
+from hf_qualcode.corpus.ignoring import is_ignored, rules_of_lines
+star = "*a" * 40
+assert not is_ignored(rules_of_lines((star + "*b",)), "a" * 250)
+assert is_ignored(rules_of_lines((star + "*b",)), "a" * 249 + "b")
+assert not is_ignored(rules_of_lines((star + "*[!a]?",)), "a" * 250)
+assert not is_ignored(rules_of_lines(("**/a/" * 40 + "b",)), "a/" * 2_000 + "c")
+assert is_ignored(rules_of_lines(("**/a/" * 40 + "b",)), "a/" * 2_000 + "b")
+assert not is_ignored(rules_of_lines(("x/" + "**/*a*a*a/" * 20 + "b",)), "x/" + "aaaa/" * 500 + "c")
+print("survived")
+"""
+
+
+def test_hostile_rules_do_not_hold_up():
+    done = subprocess.run(
+        [sys.executable, "-c", HOSTILE_RULES], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "survived\n"), done.stderr
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_wildcards_mean_what_they_did_with_backtracking(seed):
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    rng = random.Random(seed)
+    for _ in range(300):
+        names = [
+            "".join(rng.choices(["*", "**", "?", "a", "b", "[ab]", "\\\\a"], k=rng.randint(1, 5))) for _ in range(4)
+        ]
+        names[rng.randrange(4)] = "**"
+        rule = "/".join(rng.sample(names, rng.randint(1, 4))) + rng.choice(["", "/"])
+        pattern = GitIgnoreSpecPattern(rule)
+        rules = rules_of_lines((rule,))
+        assert bool(rules) == (pattern.include is not None)
+        for _ in range(30 if rules else 0):
+            path = "/".join("".join(rng.choices("ab", k=rng.randint(1, 4))) for _ in range(rng.randint(1, 5)))
+            assert is_ignored(rules, path) == _matches_itself(pattern.regex, path), (rule, path)

@@ -59,9 +59,18 @@ def test_old_format_and_missing_ids():
         "metadata": {},
         "worksheets": [{"cells": [{"cell_type": "code", "input": ["x = 1\n", "y"]}]}],
     }
-    assert units_of(json.dumps(old)) == [("cell", "<cell 1>", 1, 2, "x = 1\ny")]
-    twice = notebook(code("a()", "same"), code("b()", "same"), code("c()"))
-    assert [name for _, name, *_ in units_of(twice)] == ["<cell same>", "<cell 2>", "<cell 3>"]
+    assert units_of(json.dumps(old)) == [("cell", "<cell 95c5cf5e>", 1, 2, "x = 1\ny")]
+    twice = notebook(code("a()", "same"), code("b()", "same"), code("c()"), code("b()"))
+    names = [name for _, name, *_ in units_of(twice)]
+    assert names == ["<cell same>", "<cell 71fdb8d8>", "<cell bafe815f>", "<cell 71fdb8d8>#2"]
+
+
+def test_ids_of_cells_without_ids_outlive_cells_above():
+    cells = [code("a()"), code("def f(): pass\nb()")]
+    before = {name: text for _, name, _, _, text in units_of(notebook(*cells))}
+    after = {name: text for _, name, _, _, text in units_of(notebook(code("x = 1"), *cells))}
+    assert len(before) == 3
+    assert before.items() <= after.items()
 
 
 @pytest.mark.parametrize(
@@ -111,7 +120,7 @@ def test_notebooks_in_a_folder(tmp_path):
 def test_lone_surrogates_are_replaced():
     text = '{"cells": [{"cell_type": "code", "id": "a\\ud800", "source": "x = \'\\ud800\'"}]}'
     (unit,) = extract_notebook_units(read_notebook(text), "n.ipynb").units
-    assert (unit.name, unit.code) == ("<cell a?>", "x = '?'")
+    assert (unit.name, unit.code) == ("<cell a\ufffd>", "x = '\ufffd'")
 
 
 def test_hostile_cells(tmp_path):
@@ -121,3 +130,14 @@ def test_hostile_cells(tmp_path):
     first, second = scan(find_roots([tmp_path]), ScanOptions(max_file_bytes=10**7, parse_seconds=0.5))
     assert [unit.name for unit in first.units] == ["<cell big>", "f"]
     assert second.record.outcome == "too-slow"
+
+
+def test_output_does_not_count_against_the_size_limit(tmp_path):
+    big = notebook({**code("def f(): pass"), "outputs": [{"data": {"image/png": "iVBORw0K" * 150_000}}]})
+    (tmp_path / "a.ipynb").write_text(big)
+    (tmp_path / "b.ipynb").write_text(notebook(code("x = 1\n" * 200_000)))
+    (tmp_path / "c.ipynb").write_text(big + " " * 20_000_000)
+    first, second, third = (item.record for item in scan(find_roots([tmp_path])))
+    assert (first.outcome, first.num_units) == ("indexed", 1)
+    assert (second.outcome, second.detail) == ("too-large", "1200000 bytes of code")
+    assert third.outcome == "too-large"

@@ -1,9 +1,10 @@
 import os
 import signal
+from concurrent.futures import Future
 
 from hf_qualcode.corpus.extraction import ScannedFile, ScanOptions, Task, read_file
 from hf_qualcode.corpus.outcomes import INDEXED, FileRecord
-from hf_qualcode.corpus.pool import read_files_in_processes
+from hf_qualcode.corpus.pool import MAX_AHEAD, _Pool, read_files_in_processes
 
 
 def read_or_die(task: Task, options: ScanOptions) -> ScannedFile:
@@ -51,3 +52,32 @@ def test_reading_can_be_left_early(tmp_path):
     reading = read_files_in_processes(items, ScanOptions(), num_proc=2, min_files=5)
     assert next(reading)[0].record.path == "000.py"
     reading.close()
+
+
+def test_few_items_wait_behind_a_file_to_read(tmp_path):
+    (tmp_path / "a.py").write_text("def f(): pass\n")
+    num_looked = 0
+
+    def looked():
+        nonlocal num_looked
+        yield Task(0, "a.py", str(tmp_path / "a.py"), ""), None
+        for number in range(10 * MAX_AHEAD):
+            num_looked += 1
+            yield ScannedFile(FileRecord(0, f"{number}", outcome="unsupported"), []), None
+
+    reading = read_files_in_processes(looked(), ScanOptions(), num_proc=2)
+    assert next(reading)[0].record.outcome == INDEXED
+    assert num_looked <= MAX_AHEAD
+    assert sum(1 for _ in reading) == 10 * MAX_AHEAD
+
+
+def test_batch_cancelled_by_a_closing_executor_is_read_again(tmp_path):
+    (tmp_path / "a.py").write_text("def f(): pass\n")
+    cancelled = Future()
+    cancelled.cancel()
+    pool = _Pool(ScanOptions(), 1, read_file)
+    try:
+        (result,) = pool._results([Task(0, "a.py", str(tmp_path / "a.py"), "")], cancelled)
+    finally:
+        pool._close()
+    assert result.record.outcome == INDEXED

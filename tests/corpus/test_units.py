@@ -3,7 +3,7 @@ import random
 import pytest
 
 from hf_qualcode.corpus.lines import split_lines
-from hf_qualcode.corpus.units import extract_units
+from hf_qualcode.corpus.units import MAX_COPIES, MAX_DEPTH, QUALIFIED_NAME_MAX_CHARS, extract_units
 from hf_qualcode.languages import get_language
 
 
@@ -169,7 +169,7 @@ def test_only_line_ends_end_lines():
 
 def test_text_that_utf8_cannot_hold():
     unit = units_of("def f(): return '\ud800'\n")[0]
-    assert unit.code.encode("utf-8") == b"def f(): return '?'"
+    assert unit.code.encode("utf-8") == b"def f(): return '\xef\xbf\xbd'"
 
 
 def test_trailing_comments_are_not_part_of_a_python_function():
@@ -270,3 +270,54 @@ def test_ids_outlive_comments_above_in_other_languages(path, language):
     moved = units_of("// one\n\n/* two\n */\n\n" + source, path, language)
     assert [(unit.id, unit.code) for unit in moved] == expected
     assert all(unit.start_line > 5 for unit in moved)
+
+
+def num_chars(units):
+    return sum(len(unit.id + unit.name + unit.parent + unit.signature + unit.doc + unit.code) for unit in units)
+
+
+@pytest.mark.parametrize(
+    ("path", "language", "opening", "closing"),
+    [
+        ("a.js", "javascript", "function f{}() {{\n", "}\n"),
+        ("a.js", "javascript", "class A{} {{ m() {{\n", "}}\n"),
+        ("a.js", "javascript", "x{} = {{ f() {{ return {{}} }},\n y:", "}\n"),
+        ("a.cpp", "cpp", "namespace n{} {{ int f() {{ return 1; }}\n", "}\n"),
+    ],
+)
+def test_nesting_makes_no_more_text_than_some_copies_of_the_file(path, language, opening, closing):
+    source = "".join(opening.format(number) for number in range(2_000)) + closing * 2_000
+    units = units_of(source, path, language, time_limit=60)
+    assert max(unit.id.count(".") for unit in units) <= MAX_DEPTH + 1
+    assert num_chars(units) < 2 * MAX_COPIES * len(source)
+
+
+def test_what_is_too_deep_stays_in_the_unit_around_it():
+    def nested(depth):
+        return "".join(" " * level + f"def f{level}():\n" for level in range(depth)) + " " * depth + "return 1\n"
+
+    assert [unit.name for unit in units_of(nested(MAX_DEPTH))] == [
+        ".".join(f"f{level}" for level in range(depth + 1)) for depth in range(MAX_DEPTH)
+    ]
+    units = units_of(nested(MAX_DEPTH + 5) + "def g():\n" + "    pass\n" * 1_000)
+    assert len(units) == MAX_DEPTH + 1
+    assert units[MAX_DEPTH - 1].code.count("def") == 6
+    assert units[-1].id == "a.py::g"
+
+
+@pytest.mark.parametrize("between", [" ", "\n"])
+def test_many_definitions_on_one_line_below_a_long_comment(between):
+    functions = between.join(f"function f{number}() {{}}" for number in range(2_000))
+    units = units_of(f"/* {'word ' * 5_000}*/\n{functions}\n", "a.js", "javascript")
+    assert len(units) > 5
+    assert num_chars(units) < 2 * MAX_COPIES * (len(functions) + 25_000)
+
+
+def test_long_qualified_names_are_cut_and_stay_apart():
+    source = "".join(" " * level + f"class {'A' * 150}{level}:\n" for level in range(20))
+    source += " " * 20 + "def f(): pass\n" + " " * 20 + "def g(): pass\n" + " " * 19 + "def f(): pass\n"
+    units = units_of(source)
+    assert max(len(unit.name) for unit in units) <= QUALIFIED_NAME_MAX_CHARS
+    assert max(len(unit.id) for unit in units) < 2 * QUALIFIED_NAME_MAX_CHARS + 50
+    assert len({unit.id for unit in units}) == len(units)
+    assert [unit.name.rpartition(".")[2] for unit in units if unit.kind == "method"] == ["f", "g", "f"]

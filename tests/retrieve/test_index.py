@@ -333,6 +333,8 @@ def test_an_interrupted_encoding_resumes_from_the_cache(code, tmp_path, tiny_ber
     index = CodeIndex.build([code], tmp_path / "index", str(tiny_bert))
     assert index.vector_sets[0].complete
     assert len(encoded) == len(set(encoded)) == 4
+    # What the index holds now does not lie beside it a second time.
+    assert not list((tmp_path / "index/on-demand").glob("*.sqlite"))
 
 
 BUILD = "import sys; from hf_qualcode import CodeIndex; CodeIndex.build([sys.argv[1]], sys.argv[2], 'none')"
