@@ -3,9 +3,8 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 
-from hf_qualcode.cli.output import print_table, printable_line
+from hf_qualcode.cli.output import named_path, print_table, printable_line
 
 
 def add_parser(subparsers) -> None:
@@ -16,7 +15,7 @@ def add_parser(subparsers) -> None:
         description="Index PATHs into DIR; run again for what changed. Without PATH, DIR's own folders.",
     )
     parser.add_argument("paths", nargs="*", metavar="PATH", help="folders and files; none: those DIR was made from")
-    parser.add_argument("--out", required=True, metavar="DIR", type=Path, help="the index's folder")
+    parser.add_argument("--out", required=True, metavar="DIR", type=named_path, help="the index's folder")
     parser.add_argument(
         "--encoder",
         metavar="auto|none|static|minilm|ID",

@@ -34,9 +34,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    args = build_parser().parse_args(arguments)
-    _set_up_streams()
     try:
+        _set_up_streams()
+        args = build_parser().parse_args(arguments)
         code = args.run(args)
         sys.stdout.flush()
         return code
@@ -70,6 +70,9 @@ class _OneLine(logging.Formatter):
 
 
 def _set_up_streams() -> None:
+    # A closed stream (`>&-`) is None; what would have gone there goes nowhere.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -1,5 +1,6 @@
 """Hits for people and for programs."""
 
+import argparse
 import json
 import re
 import sys
@@ -18,7 +19,14 @@ if TYPE_CHECKING:
 # Of a long unit only so many lines are shown; --json has all.
 _SHOWN_LINES = 16
 # Everything a terminal might obey: code and file names are strangers' text.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def named_path(text: str) -> Path:
+    """An argument that names a path; an empty one (an unset variable in a script) is wrong usage, not this folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty (an unset variable?)")
+    return Path(text)
 
 
 def printable(text: str) -> str:

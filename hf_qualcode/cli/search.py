@@ -6,6 +6,8 @@ import sys
 import unicodedata
 from pathlib import Path
 
+from hf_qualcode.cli.output import named_path
+
 
 def add_parser(subparsers) -> None:
     """Add the command's arguments."""
@@ -15,8 +17,8 @@ def add_parser(subparsers) -> None:
         description="Find code by what it does. A cached index of PATH (default: here) is made or refreshed first.",
     )
     parser.add_argument("query", metavar="QUERY", help="what the code should do, in words or in code")
-    parser.add_argument("path", nargs="?", metavar="PATH", type=Path, help="folder or file to search")
-    parser.add_argument("--index", metavar="DIR", type=Path, help="search this index, as it is, instead of a PATH")
+    parser.add_argument("path", nargs="?", metavar="PATH", type=named_path, help="folder or file to search")
+    parser.add_argument("--index", metavar="DIR", type=named_path, help="search this index, as it is, instead of a PATH")
     parser.add_argument("--top-k", type=int, default=10, metavar="K", help="number of hits (default 10)")
     parser.add_argument(
         "--retriever",

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
+from hf_qualcode.types import UsageError
+
 
 IGNORE_FILES = (".gitignore", ".ignore")
 # Hidden whatever the rules say: other programs' stores, and copies of code that is not the user's own.
@@ -109,7 +111,16 @@ def rules_of_folder(folder: str, names: set[str], outer: Rules, path: str) -> Ru
 
 
 def rules_of_lines(lines: tuple[str, ...]) -> Rules:
-    """Returns rules given as text, for paths relative to the root."""
+    """Returns rules given as text, for paths relative to the root.
+
+    Raises:
+        `UsageError`: one of them is malformed: unlike those in a stranger's file, somebody asked for it.
+    """
+    for line in lines:
+        try:
+            GitIgnoreSpecPattern(line)
+        except (ValueError, re.error) as error:
+            raise UsageError(f"the glob {line!r} cannot be read: {error}") from None
     rule = _rule_file(lines, "", 0)
     return (rule,) if rule is not None else ()
 
@@ -156,7 +167,7 @@ def _compile(lines: tuple[str, ...], root: str) -> tuple[tuple[Rule, ...], re.Pa
     for line in lines:
         try:
             pattern = GitIgnoreSpecPattern(line)
-        except ValueError:
+        except (ValueError, re.error):
             continue  # git passes over a malformed rule as well
         if pattern.include is None:
             continue

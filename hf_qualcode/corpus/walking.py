@@ -63,6 +63,8 @@ def find_roots(paths: Iterable[str | Path]) -> list[Root]:
     """
     roots: list[Root] = []
     for path in paths:
+        if not str(path):
+            raise UsageError("a path is empty (an unset variable?); give an existing file or folder")
         try:
             resolved = Path(path).expanduser().resolve(strict=True)
             mode = resolved.stat().st_mode

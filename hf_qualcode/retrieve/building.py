@@ -42,7 +42,7 @@ def build_index(
 ) -> CodeIndex:
     """See `CodeIndex.build`."""
     encoder = _canonical(encoder)
-    roots = find_roots(paths)
+    roots = find_roots([paths] if isinstance(paths, str | Path) else paths)
     _refuse_foreign(out)
     with writer_lock(out, on_wait=_tell_waiting(out)):
         old = _open_old(out)
@@ -139,6 +139,8 @@ def encoders_of(policy: str) -> list[str]:
 
 def _canonical(encoder: str) -> str:
     """The name an encoder is kept under: a folder's absolute path, so that it is found from anywhere."""
+    if not encoder:
+        raise UsageError("the encoder has no name: auto, none, static, minilm, a folder or a Hub id")
     folder = Path(encoder).expanduser()
     is_name = encoder in ("auto", "none", "static", "minilm")
     return str(folder.resolve()) if not is_name and folder.is_dir() else encoder

@@ -12,6 +12,7 @@ import pyarrow as pa
 from hf_qualcode.corpus.folder import RACY_NS, FileRecord, Root, ScanOptions, ScanReport, scan
 from hf_qualcode.retrieve.candidates.bm25 import TokenTable
 from hf_qualcode.retrieve.index import CodeIndex, Progress
+from hf_qualcode.retrieve.storage import DamagedStoreError
 from hf_qualcode.retrieve.tables import files_table, lexical_text, sort_order, take_rows, units_table
 from hf_qualcode.types import Unit
 
@@ -101,6 +102,8 @@ def read_folders(
     kept = np.flatnonzero(np.fromiter((key in unchanged for key in keys), bool, len(old)))
     units = pa.concat_tables([take_rows(old.full_table(), kept), new])
     order = sort_order(units)
+    if old.tokens.num_documents != len(old):
+        raise DamagedStoreError(f"{out} is damaged (tokens of another index): make the index again")
     tokens = old.tokens.take(kept).concat(new_tokens).take(order)
     return Content(roots, exclude, report, scanned_at_ns, files, take_rows(units, order), tokens)
 

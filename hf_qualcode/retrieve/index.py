@@ -59,6 +59,9 @@ class CodeIndex:
         self._units_file = _open_table(parts, "units", UNIT_SCHEMA)
         self._files_file = _open_table(parts, "files", FILE_SCHEMA)
         self.lexical = BM25Scorer.load(parts["bm25"])
+        num_units = self._units_file.metadata.num_rows
+        if self.lexical.num_documents != num_units or any(info.of != num_units for info in self.vector_sets):
+            raise DamagedStoreError(f"{directory} is damaged (its parts are not of one index): make the index again")
         self._vector_sets = {info.part: load_vectors(parts[info.part], info) for info in self.vector_sets}
 
     @classmethod

@@ -77,7 +77,9 @@ def _location(index: CodeIndex, row: int) -> Location:
 
 def _is_stale(index: CodeIndex, root: int, path: str) -> bool:
     """Whether the file is gone or its content is not what was indexed."""
-    record = index.file_records[root, path]
+    record = index.file_records.get((root, path))
+    if record is None:
+        return True
     file = Path(real_path(f"{index.roots[root]}/{path}"))
     try:
         stat = file.stat()

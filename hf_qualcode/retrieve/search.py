@@ -1,6 +1,7 @@
 """`CodeSearcher`: from a question to a page of hits."""
 
 import logging
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -107,8 +108,8 @@ class CodeSearcher:
         progress: Callable[[int, int], None] | None = None,
     ) -> list[list[Hit]]:
         """`search` for several queries at once; vectors that are needed are computed together."""
-        if top_k < 1:
-            raise UsageError(f"top_k is {top_k}: at least 1 is needed")
+        if not isinstance(top_k, int) or top_k < 1:
+            raise UsageError(f"top_k is {top_k!r}: a whole number of at least 1 is needed")
         queries = [_clean_query(query) for query in queries]
         mode = self.resolve_retriever(retriever)
         eligible = self._eligible_rows(language, include, exclude)
@@ -334,9 +335,10 @@ class CodeSearcher:
 
 
 def _glob_spec(globs: Sequence[str]) -> pathspec.GitIgnoreSpec:
+    globs = [globs] if isinstance(globs, str) else globs
     try:
         return pathspec.GitIgnoreSpec.from_lines(globs)
-    except ValueError as error:
+    except (ValueError, re.error) as error:
         raise UsageError(f"a glob cannot be read: {error}") from None
 
 
@@ -355,6 +357,8 @@ def _rank_scored(rows: np.ndarray, lexical: _Lexical, cosines: np.ndarray, depth
 
 
 def _clean_query(query: str) -> str:
+    if not isinstance(query, str):
+        raise UsageError(f"the query is {query!r}: text is needed")
     query = query.encode("utf-8", "replace").decode()
     if not query.strip():
         raise UsageError("the query is empty: say what the code should do")

@@ -49,6 +49,8 @@ FILE_SCHEMA = pa.schema(
 # Small enough that fetching the code of ten hits reads little, large enough that compression works.
 ROW_GROUP = 1024
 
+# Of a path the end counts: what is in a folder 500 folders deep is not 500 times as long.
+_PATH_PARTS = 6
 _INDENT = re.compile(r"^[ \t]*(?=[^ \t\n])", re.MULTILINE)
 
 
@@ -65,7 +67,7 @@ def embedding_text(code: str) -> str:
 
 def lexical_text(path: str, name: str, code: str) -> str:
     """The text the lexical part sees: where the code is and what it is called, then the code."""
-    return f"{path}\n{name}\n{code}"
+    return f"{'/'.join(path.split('/')[-_PATH_PARTS:])}\n{name}\n{code}"
 
 
 def text_hash(text: str) -> bytes:

@@ -296,3 +296,37 @@ def on_terminal(*arguments):
         shown += chunk
     os.close(leader)
     return process.wait(timeout=10), shown.decode(errors="replace")
+
+
+@pytest.mark.parametrize("option", ["--include", "--exclude"])
+def test_a_malformed_glob_is_wrong_usage_and_in_a_strangers_file_it_is_passed_over(code, capsys, option, tmp_path):
+    exit_code, out, err = run(capsys, "search", "put item", code, "--retriever", "bm25", option, "[z-a]")
+    assert (exit_code, out) == (2, "")
+    assert "cannot be read" in err and err.count("\n") == 1
+    exit_code, _, err = run(capsys, "index", code, "--out", tmp_path / "index", "--exclude", "[z-a]")
+    assert exit_code == 2
+    assert err.count("\n") == 1
+    (code / ".gitignore").write_text("[z-a].py\nmain.go\n")
+    assert {hit["path"] for hit in hits(capsys, "put item", code)} == {"queue.py"}
+
+
+def test_streams_that_are_closed_are_no_failure(code):
+    for command_line in (["search", "put item", str(code), "--retriever", "bm25"], ["env"]):
+        shell = f'"$0" -m hf_qualcode {" ".join(map(repr, command_line))} >&- 2>&-'
+        done = subprocess.run(["sh", "-c", shell, sys.executable], check=False)
+        assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["search", "x", ""], ["search", "x", "--index", ""], ["index", "", "--out", "x"], ["index", ".", "--out", ""]],
+)
+def test_an_empty_path_is_not_this_folder(code, capsys, monkeypatch, arguments):
+    monkeypatch.chdir(code)
+    try:
+        exit_code = main(arguments)
+    except SystemExit as exit_:
+        exit_code = exit_.code
+    assert exit_code == 2
+    assert "empty" in capsys.readouterr().err
+    assert not (code / "x").exists()

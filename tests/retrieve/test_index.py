@@ -497,3 +497,27 @@ def test_readers_open_whole_states_while_an_index_is_replaced(code, tmp_path):
         opened += 1
     assert writer.returncode == 0
     assert opened > 5
+
+
+def test_parts_of_another_index_are_damage(code, tmp_path):
+    """A part and its entry, taken over together from elsewhere (a bad merge): each is sound, together they are not."""
+    index = CodeIndex.build([code], tmp_path / "index", "none")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/x.py").write_text(function("x"))
+    other = CodeIndex.build([tmp_path / "other"], tmp_path / "other.index", "none")
+    manifest_file = tmp_path / "index/manifest.json"
+    whole = manifest_file.read_text()
+    for name in ("bm25", "units"):
+        manifest = json.loads(whole)
+        manifest["parts"][name] = other.manifest["parts"][name]
+        source = tmp_path / "other.index" / manifest["parts"][name]["file"]
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / "index" / source.name)
+        manifest_file.write_text(json.dumps(manifest))
+        with pytest.raises(DamagedStoreError, match="not of one index"):
+            CodeIndex.load(tmp_path / "index")
+    assert state(CodeIndex.build([code], tmp_path / "index", "none")) == state(index)
+
+
+def test_one_path_may_be_given_as_it_is(code, tmp_path):
+    assert len(CodeIndex.build(code, tmp_path / "index", "none")) == 5
+    assert len(CodeIndex.build(str(code), tmp_path / "index2", "none")) == 5
