@@ -3,6 +3,7 @@
 The network is reached in one case only: the caller names a Hub id that is not in the Hub cache yet.
 """
 
+import errno
 import importlib.util
 import os
 import re
@@ -23,6 +24,9 @@ MINILM_MISSING = (
 ALLOWED_FILES = ["*.safetensors", "*.safetensors.index.json", "*.json", "*.txt", "*.model", "*.jinja"]
 # Copies of the same weights for other runtimes, found in many encoder repositories.
 IGNORED_FILES = ["onnx/*", "openvino/*", "coreml/*", "gguf/*"]
+_SECONDS_TO_ANSWER = 10
+# Of an OSError that is the disk's, not the network's.
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 PICKLED_WEIGHTS = ["*.bin", "*.pt", "*.pth", "*.ckpt"]
 
 _HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[^@\s]+))?")
@@ -30,12 +34,19 @@ _HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[^@\s]+))?")
 
 def cache_dir() -> Path:
     """The folder for everything that can be made again: `$HF_QUALCODE_CACHE`, else `$XDG_CACHE_HOME/hf-qualcode`, else
-    `~/.cache/hf-qualcode`. It is not created here."""
+    `~/.cache/hf-qualcode`. It is not created here.
+
+    Raises:
+        `UsageError`: If a home folder is needed and there is none.
+    """
     chosen = os.environ.get("HF_QUALCODE_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base).expanduser() if base else Path.home() / ".cache") / "hf-qualcode"
+    try:
+        if chosen:
+            return Path(chosen).expanduser()
+        return (Path(base).expanduser() if base else Path.home() / ".cache") / "hf-qualcode"
+    except RuntimeError as error:
+        raise UsageError(f"no cache folder ({error}); set HF_QUALCODE_CACHE to a folder that can be written") from None
 
 
 def packaged_minilm() -> Path | None:
@@ -89,8 +100,8 @@ def resolve_model(name: str) -> Path:
     path = existing_path(name)
     if path is not None:
         return _checked_folder(path, named=name)
-    hub_id = _HUB_ID.fullmatch(name)
-    if hub_id is None or name.startswith(("./", "../", "~")):
+    hub_id = _hub_id(name)
+    if hub_id is None:
         raise UsageError(
             f"no model {name!r}: no folder has this path; legal are {MINILM!r}, a model folder, or a Hub id "
             "(org/name or org/name@revision)"
@@ -98,13 +109,38 @@ def resolve_model(name: str) -> Path:
     return _checked_folder(_hub_snapshot(hub_id["repo"], hub_id["revision"]), named=name)
 
 
+def find_model(name: str) -> Path | None:
+    """Folder of a model that is on this machine, the Hub cache included; `None` where it is not. Never the network.
+
+    Args:
+        name (`str`): As for `resolve_model`.
+
+    Raises:
+        `QualcodeError`: If the weights of the packaged MiniLM are not the pinned ones.
+    """
+    if name == MINILM:
+        return packaged_minilm()
+    path = existing_path(name)
+    if path is None:
+        hub_id = _hub_id(name)
+        return None if hub_id is None else _cached_snapshot(hub_id["repo"], hub_id["revision"])
+    try:
+        return _checked_folder(path, named=name)
+    except QualcodeError:
+        return None
+
+
 def existing_path(name: str) -> Path | None:
     """The file or folder that `name` names on this machine, `None` where it names none."""
     try:
         path = Path(name).expanduser()
-    except RuntimeError:  # ~user of a user that is not there
+        return path if name and path.exists() else None
+    except (RuntimeError, OSError):  # ~user of a user that is not there; too long for a path, or in a closed folder
         return None
-    return path if name and path.exists() else None
+
+
+def _hub_id(name: str) -> re.Match[str] | None:
+    return None if name.startswith(("./", "../", "~")) else _HUB_ID.fullmatch(name)
 
 
 def _checked_folder(folder: Path, *, named: str) -> Path:
@@ -128,30 +164,46 @@ def _checked_folder(folder: Path, *, named: str) -> Path:
     return folder
 
 
-def _hub_snapshot(repo: str, revision: str | None) -> Path:
+def _has_model(folder: Path) -> bool:
+    described = (folder / "config.json").is_file() or (folder / "modules.json").is_file()
+    return described and any(folder.rglob("*.safetensors"))
+
+
+def _cached_snapshot(repo: str, revision: str | None) -> Path | None:
+    """Folder of a repository in the Hub cache, `None` where it is not there, or only in part."""
     from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        cached = Path(snapshot_download(repo_id=repo, revision=revision, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError):
+        return None
+    # A snapshot may hold only what another program asked for, for example a lone config.json.
+    return cached if _has_model(cached) else None
+
+
+def _hub_snapshot(repo: str, revision: str | None) -> Path:
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.constants import HF_HUB_CACHE
     from huggingface_hub.errors import (
         GatedRepoError,
-        HfHubHTTPError,
         HFValidationError,
-        LocalEntryNotFoundError,
-        OfflineModeIsEnabled,
         RepositoryNotFoundError,
         RevisionNotFoundError,
     )
 
     named = repo if revision is None else f"{repo}@{revision}"
-    patterns = {"allow_patterns": ALLOWED_FILES, "ignore_patterns": IGNORED_FILES}
-    request = {"repo_id": repo, "revision": revision, **patterns}
+    cached = _cached_snapshot(repo, revision)
+    if cached is not None:
+        return cached
     try:
-        cached = Path(snapshot_download(**request, local_files_only=True))
-        # A snapshot may hold only what another program asked for, for example a lone config.json.
-        if (cached / "config.json").is_file() and any(cached.rglob("*.safetensors")):
-            return cached
-    except (LocalEntryNotFoundError, HFValidationError):
-        pass
-    try:
-        return Path(snapshot_download(**request))
+        # Asked first, for this has a time limit: downloads wait, and try again, for minutes.
+        HfApi().model_info(repo, revision=revision, timeout=_SECONDS_TO_ANSWER)
+        return Path(
+            snapshot_download(
+                repo_id=repo, revision=revision, allow_patterns=ALLOWED_FILES, ignore_patterns=IGNORED_FILES
+            )
+        )
     except GatedRepoError as error:
         raise QualcodeError(
             f"Hub model {named!r} is gated: accept its terms on its page and log in with `hf auth login`"
@@ -165,7 +217,12 @@ def _hub_snapshot(repo: str, revision: str | None) -> Path:
         raise QualcodeError(f"Hub model {repo!r} has no revision {revision!r}") from error
     except HFValidationError as error:
         raise UsageError(f"{named!r} is neither a folder nor a legal Hub id (org/name): {error}") from error
-    except (OfflineModeIsEnabled, LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+    except Exception as error:  # of huggingface_hub, its HTTP client and the disk
+        if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+            raise QualcodeError(
+                f"model {named!r} cannot be kept in the Hub cache: {error.strerror} "
+                f"({error.filename or HF_HUB_CACHE}); make room there, or set HF_HOME to another folder"
+            ) from error
         raise QualcodeError(
             f"model {named!r} is neither a folder here nor in the Hub cache, and the Hub cannot be reached "
             f"({type(error).__name__}); go online (unset HF_HUB_OFFLINE) or name a local folder"

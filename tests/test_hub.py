@@ -1,8 +1,10 @@
 """Models are found by alias, folder and Hub id; every failure is one clear line; nothing large is imported."""
 
+import errno
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +68,64 @@ def test_cached_hub_model_needs_no_network(monkeypatch, tmp_path):
     snapshot = _hub_cache_entry(tmp_path, "org/encoder", {"config.json": "{}", "model.safetensors": ""})
     assert hub.resolve_model("org/encoder") == snapshot
     assert hub.resolve_model("org/encoder@main") == snapshot
+
+
+def test_cached_hub_model_with_modules_alone_needs_no_network(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    snapshot = _hub_cache_entry(tmp_path, "org/encoder", {"modules.json": "[]", "model.safetensors": ""})
+    assert hub.resolve_model("org/encoder") == snapshot == hub.find_model("org/encoder")
+
+
+@pytest.mark.parametrize("code", ["ENOSPC", "EACCES", "EROFS"])
+def test_a_full_disk_is_not_called_a_network_failure(monkeypatch, code):
+    def fail(local_files_only=False, **request):
+        if local_files_only:
+            raise LocalEntryNotFoundError("absent")
+        raise OSError(getattr(errno, code), os.strerror(getattr(errno, code)), "/cache/blob")
+
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
+    monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda *arguments, **options: None)
+    with pytest.raises(QualcodeError, match="cannot be kept in the Hub cache") as caught:
+        hub.resolve_model("org/encoder")
+    assert os.strerror(getattr(errno, code)) in str(caught.value) and "/cache/blob" in str(caught.value)
+    assert "reached" not in str(caught.value)
+
+
+@pytest.mark.parametrize("listening", [False, True], ids=["refused", "silent"])
+def test_an_unreachable_hub_is_one_line_after_one_try(tmp_path, listening):
+    program = """
+from hf_qualcode import hub
+from hf_qualcode.types import QualcodeError
+hub._SECONDS_TO_ANSWER = 0.5
+try:
+    hub.resolve_model("org/encoder")
+except QualcodeError as error:
+    print(error)
+"""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if listening:
+            server.listen()  # connects, and never answers
+        endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
+        environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+        environment |= {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path)}
+        command = [sys.executable, "-c", program]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+    (line,) = run.stdout.splitlines()
+    assert "the Hub cannot be reached" in line and run.stderr == ""
+
+
+def test_find_model_is_none_where_nothing_is(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("org/absent", "nonsense", "/no/such", "x" * 5000, str(tmp_path / "empty")):
+        assert hub.find_model(name) is None
+
+
+def test_a_name_too_long_for_a_path_is_wrong_usage():
+    with pytest.raises(UsageError):
+        hub.resolve_model("x" * 5000)
 
 
 def test_half_cached_hub_model_is_not_taken(monkeypatch, tmp_path):
@@ -137,3 +197,12 @@ def test_digest_without_a_writable_cache(monkeypatch, tmp_path):
     (tmp_path / "file").write_bytes(b"a" * (5 * 2**20))
     monkeypatch.setenv("HF_QUALCODE_CACHE", str(tmp_path / "file" / "below-a-file"))
     assert file_digest(tmp_path / "file") == hashlib.sha256(b"a" * (5 * 2**20)).hexdigest()
+
+
+def test_a_cache_folder_of_nobody_is_wrong_usage(monkeypatch):
+    from hf_qualcode.hub import cache_dir
+    from hf_qualcode.types import UsageError
+
+    monkeypatch.setenv("HF_QUALCODE_CACHE", "~no-such-user-here/x")
+    with pytest.raises(UsageError, match="set HF_QUALCODE_CACHE"):
+        cache_dir()

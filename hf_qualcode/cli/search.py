@@ -18,7 +18,7 @@ def add_parser(subparsers) -> None:
     )
     parser.add_argument("query", metavar="QUERY", help="what the code should do, in words or in code")
     parser.add_argument("path", nargs="?", metavar="PATH", type=named_path, help="folder or file to search")
-    parser.add_argument("--index", metavar="DIR", type=named_path, help="search this index, as it is, instead of a PATH")
+    parser.add_argument("--index", metavar="DIR", type=named_path, help="search this index as it is, not a PATH")
     parser.add_argument("--top-k", type=int, default=10, metavar="K", help="number of hits (default 10)")
     parser.add_argument(
         "--retriever",

@@ -82,8 +82,9 @@ class PackedBert:
         config = recipe.config
         return (
             config.get("model_type") in _PACKED_TYPES
-            and all(size in config for size in _SIZES)
-            and config.get("hidden_act", "gelu") in _ACTIVATIONS
+            and all(type(config.get(size)) is int and config[size] > 0 for size in _SIZES)
+            and config["hidden_size"] % config["num_attention_heads"] == 0
+            and config.get("hidden_act", "gelu") in list(_ACTIVATIONS)
             and config.get("position_embedding_type", "absolute") == "absolute"
             and not config.get("is_decoder")
             and not config.get("add_cross_attention")
@@ -226,9 +227,14 @@ class TransformersBackbone:
 
         try:
             model, report = AutoModel.from_pretrained(
-                recipe.model_folder, dtype=dtype, use_safetensors=True, local_files_only=True, output_loading_info=True
+                recipe.model_folder,
+                dtype=dtype,
+                use_safetensors=True,
+                local_files_only=True,
+                trust_remote_code=False,
+                output_loading_info=True,
             )
-        except (OSError, ValueError, RuntimeError, ImportError) as error:
+        except Exception as error:  # an odd configuration raises anything
             reason = str(error).strip().partition("\n")[0]
             raise QualcodeError(f"encoder {recipe.folder} cannot be loaded: {reason}") from error
         missing = sorted(name for name in report["missing_keys"] if "pooler" not in name)
@@ -239,7 +245,9 @@ class TransformersBackbone:
             )
         self.model = model.eval().to(device)
         self.device = device
-        self.padding_id = recipe.config.get("pad_token_id") or 0
+        padding_id = recipe.config.typed("pad_token_id", int, 0)
+        # Any id will do, for padding is masked; some configurations name one that has no vector.
+        self.padding_id = padding_id if 0 <= padding_id < recipe.config.typed("vocab_size", int, 0) else 0
 
     def __call__(self, batch: Sequence[Sequence[int]]) -> Iterator[tuple[Span, Tensor]]:
         """As `PackedBert.__call__`."""

@@ -25,7 +25,7 @@ from hf_qualcode.retrieve.storage import (
 )
 from hf_qualcode.retrieve.tables import files_table, units_table, write_table
 from hf_qualcode.retrieve.vector_sets import VectorSetInfo, write_vectors
-from hf_qualcode.types import Unit, UsageError
+from hf_qualcode.types import QualcodeError, Unit, UsageError
 
 
 logger = logging.getLogger(__name__)
@@ -281,7 +281,10 @@ def _add_vectors(writer: StoreWriter, encoder_name: str, fingerprint: str, vecto
 
 def _is_renewed(info: VectorSetInfo) -> bool:
     """Whether the encoder that goes by this name now is another one than made the vectors."""
-    return encoder_fingerprint(info.encoder) not in (None, info.fingerprint)
+    try:
+        return encoder_fingerprint(info.encoder) not in (None, info.fingerprint)
+    except QualcodeError:
+        return False  # it is damaged: whoever loads it will say so, and the vectors that are there still serve
 
 
 def _keep_parts(writer: StoreWriter, index: CodeIndex, names: Iterable[str]) -> None:

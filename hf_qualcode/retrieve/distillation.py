@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from hf_qualcode.digests import file_digest
-from hf_qualcode.retrieve.encoder import Progress
+from hf_qualcode.retrieve.encoder import EncodeProgress
 from hf_qualcode.retrieve.recipe import EncoderRecipe
 
 
@@ -24,16 +24,17 @@ _LAYOUT = 2
 
 def distillation_key(source: Path) -> str:
     """Names the result of `distill(source, ...)`: source and settings."""
-    return _fingerprint(source)[:24]
+    return distillation_fingerprint(source)[:24]
 
 
-def _fingerprint(source: Path) -> str:
+def distillation_fingerprint(source: Path) -> str:
+    """`StaticEncoder.fingerprint` of what `distill(source, ...)` writes, found without distilling."""
     # Of what the table is made from, not of its bytes: those may differ in a last bit from machine to machine.
     content = [EncoderRecipe.read(source).fingerprint(), DIMENSION, SIF_COEFFICIENT, _LAYOUT]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def distill(source: Path, target: Path, *, progress: Progress | None = None) -> None:
+def distill(source: Path, target: Path, *, progress: EncodeProgress | None = None) -> None:
     """Write the static encoder of a BERT-like one into a folder.
 
     Args:
@@ -50,7 +51,7 @@ def distill(source: Path, target: Path, *, progress: Progress | None = None) -> 
     (target / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False), encoding="utf-8")
     save_file({"embeddings": table.astype(np.float16)}, target / "model.safetensors")
     config = {
-        "fingerprint": _fingerprint(source),
+        "fingerprint": distillation_fingerprint(source),
         "dimension": table.shape[1],
         "sif_coefficient": SIF_COEFFICIENT,
         "sha256": {name: file_digest(target / name) for name in ("model.safetensors", "tokenizer.json")},
@@ -58,7 +59,7 @@ def distill(source: Path, target: Path, *, progress: Progress | None = None) -> 
     (target / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
 
 
-def token_vectors(source: Path, *, progress: Progress | None = None) -> np.ndarray:
+def token_vectors(source: Path, *, progress: EncodeProgress | None = None) -> np.ndarray:
     """Each token of the vocabulary encoded alone, between the special tokens.
 
     Returns:

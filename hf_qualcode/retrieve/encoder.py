@@ -5,14 +5,14 @@ from typing import Protocol
 
 import numpy as np
 
-from hf_qualcode.hub import MINILM, existing_path, resolve_model
-from hf_qualcode.types import UsageError
+from hf_qualcode.hub import MINILM, existing_path, find_model, packaged_minilm, resolve_model
+from hf_qualcode.types import QualcodeError, UsageError
 
 
 STATIC = "static"
 PRECISIONS = ("auto", "float32", "bfloat16")
 
-Progress = Callable[[int, int], None]
+EncodeProgress = Callable[[int, int], None]
 """Called with the number of texts done and their total."""
 
 
@@ -30,7 +30,7 @@ class Encoder(Protocol):
     dimension: int
 
     def encode(
-        self, texts: Sequence[str], *, is_query: bool = False, progress: Progress | None = None
+        self, texts: Sequence[str], *, is_query: bool = False, progress: EncodeProgress | None = None
     ) -> np.ndarray:
         """Encode texts.
 
@@ -47,7 +47,7 @@ class Encoder(Protocol):
 
 
 def load_encoder(
-    name: str, *, device: str | None = None, precision: str = "auto", progress: Progress | None = None
+    name: str, *, device: str | None = None, precision: str = "auto", progress: EncodeProgress | None = None
 ) -> Encoder:
     """Load an encoder.
 
@@ -83,3 +83,45 @@ def load_encoder(
     # An index keeps the id to load its encoder by, from whatever working directory.
     identity = name if name == MINILM or existing_path(name) is None else str(folder.resolve())
     return load_transformer(folder, id=identity, device=device, precision=precision)
+
+
+def encoder_fingerprint(name: str) -> str | None:
+    """The fingerprint that `load_encoder(name)` would have, without torch, weights in memory or the network.
+
+    Large files are hashed once, then their digests are remembered (see `hf_qualcode.digests`).
+
+    Args:
+        name (`str`): As for `load_encoder`.
+
+    Returns:
+        `str`: `Encoder.fingerprint`, or `None` where the encoder is not on this machine: MiniLM is not installed, no
+        such folder or one without a model, a Hub id that is not in the Hub cache, not a legal name.
+
+    Raises:
+        `QualcodeError`: If the encoder is here, but damaged.
+    """
+    from hf_qualcode.retrieve.recipe import EncoderRecipe
+
+    try:
+        if name == STATIC:
+            from hf_qualcode.retrieve.distillation import distillation_fingerprint
+
+            source = packaged_minilm()
+            return None if source is None else distillation_fingerprint(source)
+        folder = find_model(name)
+        return None if folder is None else EncoderRecipe.read(folder).fingerprint()
+    except OSError:  # removed, or made unreadable, meanwhile
+        return None
+
+
+def is_present(name: str) -> bool:
+    """Whether `load_encoder(name)` would find the encoder on this machine, the Hub cache included. It may still be
+    damaged."""
+    if name == STATIC:
+        name = MINILM
+    try:
+        return find_model(name) is not None
+    except OSError:
+        return False
+    except QualcodeError:
+        return True

@@ -27,6 +27,33 @@ _TOKENIZER_FILES = (
     "sentencepiece.bpe.model", "spiece.model", "special_tokens_map.json", "added_tokens.json",
 )  # fmt: skip
 _NO_LIMIT = 10**9
+_JSON_NAMES = {dict: "an object", list: "a list", str: "a string", int: "an integer", float: "a number"}
+_SHORTEST = 3  # the special tokens around a text, and one of its own
+# Keys of config.json that say how large the model is, by a part of their name: no real model comes near.
+_LARGEST = {"layers": 10**4, "size": 10**8, "dim": 10**8, "head": 10**8, "position": 10**8, "embd": 10**8}
+
+
+class Settings(dict[str, Any]):
+    """One JSON object and the file it comes from. A key that is null counts as absent."""
+
+    def __init__(self, path: Path, content: dict[str, Any]):
+        super().__init__({key: value for key, value in content.items() if value is not None})
+        self.path = path
+
+    def typed(self, key: str, kind: type, default: Any = None) -> Any:
+        """The value of `key`, `default` where it is absent.
+
+        Raises:
+            `QualcodeError`: If it is not a `kind`; `float` stands for any number.
+        """
+        value = self.get(key, default)
+        fits = type(value) in (int, float) if kind is float else type(value) is kind
+        if key in self and not fits:
+            wanted = _JSON_NAMES[kind]
+            raise QualcodeError(
+                f"{self.path}: {key!r} is {_shown(value)}, expected {wanted}; copy or download the encoder again"
+            )
+        return value
 
 
 @dataclass(frozen=True)
@@ -36,7 +63,7 @@ class EncoderRecipe:
     Attributes:
         folder (`Path`): The folder that was named.
         model_folder (`Path`): Where config.json, weights and tokenizer lie: `folder`, or a module's folder inside it.
-        config (`dict`): config.json.
+        config (`Settings`): config.json.
         pooling (`tuple[str, ...]`): Pooling modes whose results are concatenated.
         query_prompt, document_prompt (`str`): Put before each text.
         max_length (`int`): Tokens of a text that are read, special tokens included.
@@ -45,7 +72,7 @@ class EncoderRecipe:
 
     folder: Path
     model_folder: Path
-    config: dict[str, Any]
+    config: Settings
     pooling: tuple[str, ...]
     query_prompt: str
     document_prompt: str
@@ -58,17 +85,11 @@ class EncoderRecipe:
         reads it).
 
         Raises:
-            `QualcodeError`: If a file is not what it should be, or the encoder needs code from its repository.
+            `QualcodeError`: If a file is not what it should be, or a module needs code from its repository.
         """
-        modules = _read_json(folder / "modules.json") or []
+        modules = _read_modules(folder)
         model_folder, pooling, exotic = folder, ("mean",), ""
-        for module in modules:
-            kind, path = module["type"], folder / module.get("path", "")
-            if not kind.startswith("sentence_transformers."):
-                raise QualcodeError(
-                    f"encoder {folder} needs code of its own ({kind}), which is never run here; "
-                    "name an encoder made of sentence-transformers modules"
-                )
+        for kind, path in modules:
             match kind.rpartition(".")[2]:
                 case "Transformer":
                     model_folder = path
@@ -79,15 +100,15 @@ class EncoderRecipe:
                     pass  # every vector is normalised anyway
                 case other:
                     exotic = exotic or f"module {other}"
-        if modules and not any(module["type"].endswith("Transformer") for module in modules):
+        if modules and not any(kind.endswith("Transformer") for kind, _ in modules):
             exotic = exotic or "no Transformer module"
-        config = _read_json(model_folder / "config.json") or {}
+        config = _read_json(model_folder / "config.json")
         if not exotic and not config:
             raise QualcodeError(f"encoder {folder} has no config.json where its weights are ({model_folder})")
-        _refuse_own_code(folder, config)
-        settings = _read_json(model_folder / "sentence_bert_config.json") or {}
+        _check_sizes(config)
+        settings = _read_json(model_folder / "sentence_bert_config.json")
         exotic = exotic or _exotic_setting(config, settings)
-        prompts = _read_json(folder / "config_sentence_transformers.json") or {}
+        prompts = _read_json(folder / "config_sentence_transformers.json")
         query_prompt, document_prompt = _read_prompts(prompts)
         return cls(
             folder=folder,
@@ -106,84 +127,152 @@ class EncoderRecipe:
 
     def fingerprint(self) -> str:
         """SHA-256 over everything that shapes the vectors: weights, configuration, tokenizer, pooling, prompts and
-        maximum length. Precision, device and the folder's place do not count."""
+        maximum length. Precision, device and the folder's place do not count.
+
+        Raises:
+            `QualcodeError`: If a file cannot be read.
+        """
         files = [self.model_folder / "config.json", *self.weight_files()]
         files += [self.model_folder / name for name in _TOKENIZER_FILES]
         if self.exotic:
             files += [*self.folder.rglob("*.json"), *self.folder.rglob("*.safetensors")]
+        try:
+            digests = {file.relative_to(self.folder).as_posix(): file_digest(file) for file in files if file.is_file()}
+        except OSError as error:
+            raise QualcodeError(f"encoder {self.folder} cannot be read ({error})") from error
         content = {
-            "files": {
-                file.relative_to(self.folder).as_posix(): file_digest(file) for file in files if file.is_file()
-            },
+            "files": digests,
             "pooling": self.pooling,
             "prompts": [self.query_prompt, self.document_prompt],
             "max_length": self.max_length,
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
+    def refuse_own_code(self) -> None:
+        """Refuse an encoder that only runs with code from its folder. Imports transformers where there is a doubt.
 
-def _read_json(path: Path) -> Any:
+        Raises:
+            `QualcodeError`: If a configuration names code of its own and its model type is not one of transformers'.
+        """
+        files = [self.model_folder / "config.json", self.model_folder / "tokenizer_config.json"]
+        if self.exotic:
+            files = [file for name in ("config.json", "tokenizer_config.json") for file in self.folder.rglob(name)]
+        for file in files:
+            own_code = _read_json(file).typed("auto_map", dict)
+            if not own_code:
+                continue
+            # A model that has moved into transformers keeps its auto_map; the class of transformers is used then.
+            from transformers import CONFIG_MAPPING
+
+            if _read_json(file.with_name("config.json")).typed("model_type", str) not in CONFIG_MAPPING:
+                raise QualcodeError(
+                    f"encoder {self.folder} needs code of its own ({_shown(next(iter(own_code.values())))} in "
+                    f"{file.name}), which is never run here; name an encoder whose architecture is part of "
+                    "transformers"
+                )
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def _load_json(path: Path, kind: type) -> Any:
+    """The content of a JSON file whose top must be a `kind`, an empty one where there is no file."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return kind()
+    except (OSError, ValueError, RecursionError) as error:
         raise QualcodeError(f"{path} cannot be read as JSON ({error}); copy or download the encoder again") from error
+    if not isinstance(content, kind):
+        raise QualcodeError(
+            f"{path} holds {_shown(content)}, expected {_JSON_NAMES[kind]}; copy or download the encoder again"
+        )
+    return content
+
+
+def _read_json(path: Path) -> Settings:
+    return Settings(path, _load_json(path, dict))
+
+
+def _read_modules(folder: Path) -> list[tuple[str, Path]]:
+    """Class and folder of each module of a sentence-transformers encoder, none for a plain transformers one."""
+    file = folder / "modules.json"
+    modules = []
+    for entry in _load_json(file, list):
+        if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
+            raise QualcodeError(f"{file} has the entry {_shown(entry)}, expected an object with a 'type'")
+        kind, place = entry["type"], Settings(file, entry).typed("path", str, "")
+        if not kind.startswith("sentence_transformers."):
+            raise QualcodeError(
+                f"encoder {folder} needs code of its own ({kind}), which is never run here; "
+                "name an encoder made of sentence-transformers modules"
+            )
+        if Path(place).is_absolute() or ".." in Path(place).parts or "\0" in place:
+            raise QualcodeError(f"{file} has the path {_shown(place)}, which leads out of the encoder's folder")
+        modules.append((kind, folder / place))
+    return modules
 
 
 def _read_pooling(path: Path) -> tuple[tuple[str, ...], str]:
     config = _read_json(path / "config.json")
-    if config is None:
+    if not config:
         raise QualcodeError(f"{path} has no config.json, though modules.json names it as the pooling")
     modes = config.get("pooling_mode")
     if modes is None:
         modes = [mode for key, mode in _LEGACY_POOLING.items() if config.get(key)] or ["mean"]
-    modes = (modes,) if isinstance(modes, str) else tuple(modes)
-    unknown = [mode for mode in modes if mode not in POOLING_MODES]
+    modes = (modes,) if isinstance(modes, str) else tuple(config.typed("pooling_mode", list, modes))
+    unknown = [mode for mode in modes or (None,) if mode not in POOLING_MODES]
     if unknown:
-        raise QualcodeError(f"{path} asks for pooling {unknown[0]!r}; known are {', '.join(POOLING_MODES)}")
+        raise QualcodeError(f"{path} asks for pooling {_shown(unknown[0])}; known are {', '.join(POOLING_MODES)}")
     return modes, "" if config.get("include_prompt", True) else "pooling without the prompt's tokens"
 
 
-def _refuse_own_code(folder: Path, config: dict[str, Any]) -> None:
-    own_code = config.get("auto_map", {}).get("AutoModel")
-    if own_code is None:
-        return
-    # A model that has moved into transformers keeps its auto_map; the class of transformers is used then.
-    from transformers import CONFIG_MAPPING
-
-    if config.get("model_type") not in CONFIG_MAPPING:
-        raise QualcodeError(
-            f"encoder {folder} needs code of its own ({own_code}), which is never run here; "
-            "name an encoder whose architecture is part of transformers"
-        )
+def _check_sizes(config: Settings) -> None:
+    """Refuse a configuration whose model could not even be laid out, before a library tries."""
+    config.typed("model_type", str)
+    for key, value in config.items():
+        limit = next((limit for part, limit in _LARGEST.items() if part in key), None)
+        if limit is not None and type(value) in (int, float) and not value <= limit:
+            raise QualcodeError(f"{config.path}: {key!r} is {_shown(value)}, more than {limit}; it is damaged")
 
 
-def _exotic_setting(config: dict[str, Any], settings: dict[str, Any]) -> str:
+def _exotic_setting(config: Settings, settings: Settings) -> str:
     if settings.get("do_lower_case"):
         return "texts lower-cased before the tokenizer"
-    if settings.get("transformer_task", "feature-extraction") != "feature-extraction":
-        return f"task {settings['transformer_task']}"
-    if set(settings.get("modality_config", {"text": {}})) != {"text"}:
+    task = settings.typed("transformer_task", str, "feature-extraction")
+    if task != "feature-extraction":
+        return f"task {task}"
+    if set(settings.typed("modality_config", dict, {"text": {}})) != {"text"}:
         return "inputs other than text"
     if config.get("is_encoder_decoder"):
         return "an encoder-decoder"
     return ""
 
 
-def _read_prompts(content: dict[str, Any]) -> tuple[str, str]:
-    prompts = content.get("prompts") or {}
-    default = prompts.get(content.get("default_prompt_name"), "")
-    query = prompts.get("query", default)
-    document = next((prompts[name] for name in ("document", "passage", "corpus") if name in prompts), default)
-    return query or "", document or ""
+def _read_prompts(settings: Settings) -> tuple[str, str]:
+    prompts = Settings(settings.path, settings.typed("prompts", dict, {}))
+    default = prompts.typed(settings.typed("default_prompt_name", str, ""), str, "")
+    query = prompts.typed("query", str, default)
+    document = next(
+        (prompts.typed(name, str) for name in ("document", "passage", "corpus") if name in prompts), default
+    )
+    return query, document
 
 
-def _max_length(model_folder: Path, config: dict[str, Any], settings: dict[str, Any]) -> int:
-    tokenizer = _read_json(model_folder / "tokenizer_config.json") or {}
-    limits = [settings.get("max_seq_length") or tokenizer.get("model_max_length")]
-    positions = config.get("max_position_embeddings")
-    if positions is not None and positions > 0:
-        offset = config.get("pad_token_id", 1) + 1 if config.get("model_type") in OFFSET_POSITIONS else 0
-        limits.append(positions - offset)
-    return int(min([limit for limit in limits if limit], default=_NO_LIMIT))
+def _max_length(model_folder: Path, config: Settings, settings: Settings) -> int:
+    tokenizer = _read_json(model_folder / "tokenizer_config.json")
+    limits = [_NO_LIMIT]
+    limits += [settings.typed("max_seq_length", float) or tokenizer.typed("model_max_length", float) or _NO_LIMIT]
+    positions = config.typed("max_position_embeddings", float, 0)
+    if positions > 0:
+        roberta = config.get("model_type") in OFFSET_POSITIONS
+        limits.append(positions - (config.typed("pad_token_id", int, 1) + 1 if roberta else 0))
+    longest = min(limits)
+    if not longest >= _SHORTEST:
+        raise QualcodeError(
+            f"encoder {model_folder} reads {_shown(longest)} tokens of a text by its configuration, expected "
+            f"{_SHORTEST} or more; it is damaged"
+        )
+    return int(longest)

@@ -23,7 +23,7 @@ import numpy as np
 
 from hf_qualcode.digests import file_digest
 from hf_qualcode.hub import MINILM_MISSING, cache_dir, packaged_minilm
-from hf_qualcode.retrieve.encoder import STATIC, Progress
+from hf_qualcode.retrieve.encoder import STATIC, EncodeProgress
 from hf_qualcode.types import QualcodeError
 
 
@@ -35,7 +35,7 @@ _TEXTS_A_BATCH = 512
 _WORDS_HELD = 65536
 
 
-def packaged_static(*, progress: Progress | None = None) -> "StaticEncoder":
+def packaged_static(*, progress: EncodeProgress | None = None) -> "StaticEncoder":
     """The static encoder of the packaged MiniLM, distilled into `cache_dir()/static` on first use (about 20 s).
 
     Written aside then renamed, under a lock: of two processes at once one waits, and a killed one leaves nothing that
@@ -122,7 +122,7 @@ class StaticEncoder:
         self._unknown = self._tokenizer.token_to_id(self._tokenizer.model.unk_token)
 
     def encode(
-        self, texts: Sequence[str], *, is_query: bool = False, progress: Progress | None = None
+        self, texts: Sequence[str], *, is_query: bool = False, progress: EncodeProgress | None = None
     ) -> np.ndarray:
         """See `Encoder.encode`; `is_query` makes no difference."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)

@@ -42,7 +42,11 @@ class TextTokenizer:
             else:
                 from transformers import AutoTokenizer
 
-                tokenizer = AutoTokenizer.from_pretrained(recipe.model_folder, local_files_only=True)
+                tokenizer = AutoTokenizer.from_pretrained(
+                    recipe.model_folder, local_files_only=True, trust_remote_code=False
+                )
+                if len(tokenizer) <= len(tokenizer.all_special_ids):  # made from nothing, where the files are absent
+                    raise ValueError("it has no vocabulary")
                 side = tokenizer.truncation_side
                 if tokenizer.is_fast:
                     self._tokenizer = tokenizer.backend_tokenizer

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 
 from hf_qualcode.retrieve.backbones import PackedBert, TransformersBackbone
-from hf_qualcode.retrieve.encoder import Progress
+from hf_qualcode.retrieve.encoder import EncodeProgress
 from hf_qualcode.retrieve.pooling import pool
 from hf_qualcode.retrieve.recipe import EncoderRecipe
 from hf_qualcode.retrieve.threads import map_side_by_side
@@ -40,14 +40,27 @@ def load_transformer(folder: Path, *, id: str, device: str | None = None, precis
         folder (`Path`): A transformers or sentence-transformers folder.
         id (`str`): Name of the encoder.
         device, precision (*optional*): See `load_encoder`.
+
+    Raises:
+        `QualcodeError`: If it needs code of its own, or cannot be loaded or run.
     """
     recipe = EncoderRecipe.read(folder)
+    recipe.refuse_own_code()
     chosen = torch.device(device) if device else _default_device()
     dtype = choose_dtype(precision, chosen)
     if recipe.exotic:
         logger.info("encoder %s has %s: run by sentence-transformers, without our batching", id, recipe.exotic)
-        return SentenceTransformerEncoder(recipe, id=id, device=chosen, dtype=dtype)
-    return TransformerEncoder(recipe, id=id, device=chosen, dtype=dtype)
+    kind = SentenceTransformerEncoder if recipe.exotic else TransformerEncoder
+    try:
+        return kind(recipe, id=id, device=chosen, dtype=dtype)
+    except QualcodeError:
+        raise
+    except Exception as error:  # weights and configuration that do not go together fail anywhere in the first run
+        reason = str(error).strip().partition("\n")[0]
+        raise QualcodeError(
+            f"encoder {folder} cannot be run ({type(error).__name__}: {reason}); its files are damaged or do not "
+            "belong together"
+        ) from error
 
 
 def choose_dtype(precision: str, device: torch.device) -> torch.dtype:
@@ -91,7 +104,7 @@ class TransformerEncoder:
         self.dimension = self._run(self.tokenizer([""])).shape[1]
 
     def encode(
-        self, texts: Sequence[str], *, is_query: bool = False, progress: Progress | None = None
+        self, texts: Sequence[str], *, is_query: bool = False, progress: EncodeProgress | None = None
     ) -> np.ndarray:
         """See `Encoder.encode`.
 
@@ -185,9 +198,10 @@ class SentenceTransformerEncoder:
                 str(recipe.folder),
                 device=str(device),
                 local_files_only=True,
+                trust_remote_code=False,
                 model_kwargs={"dtype": dtype, "use_safetensors": True},
             )
-        except (OSError, ValueError, RuntimeError, ImportError, TypeError) as error:
+        except Exception as error:  # an odd configuration raises anything
             reason = str(error).strip().partition("\n")[0]
             raise QualcodeError(f"encoder {recipe.folder} cannot be loaded: {reason}") from error
         self.id = id
@@ -196,7 +210,7 @@ class SentenceTransformerEncoder:
         self.dimension = self.encode([""]).shape[1]
 
     def encode(
-        self, texts: Sequence[str], *, is_query: bool = False, progress: Progress | None = None
+        self, texts: Sequence[str], *, is_query: bool = False, progress: EncodeProgress | None = None
     ) -> np.ndarray:
         """See `Encoder.encode`."""
         prompt = self.recipe.query_prompt if is_query else self.recipe.document_prompt

@@ -1,15 +1,18 @@
-"""Vectors computed on demand, kept beside a frozen index so that the next search finds them.
+"""Vectors computed on demand, kept beside an index so that the next search, or a build that was killed, finds them.
 
 A cache in the strict sense: it may be deleted at any time, may be damaged or unwritable, and nothing depends on what
-it holds. One SQLite file serves any number of encoders; a vector is found only under the encoder that made it.
+it holds. One SQLite file serves one encoder.
 """
 
+import contextlib
 import logging
+import os
 import sqlite3
 import struct
 import threading
+import weakref
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +20,11 @@ import numpy as np
 
 logger = logging.getLogger(__name__)
 
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _SCHEMA = f"""
-BEGIN IMMEDIATE;
-CREATE TABLE IF NOT EXISTS encoders (id INTEGER PRIMARY KEY, fingerprint TEXT, dimension INTEGER,
-    UNIQUE (fingerprint, dimension));
-CREATE TABLE IF NOT EXISTS vectors (id INTEGER PRIMARY KEY AUTOINCREMENT, encoder INTEGER, key BLOB, vector BLOB,
-    UNIQUE (encoder, key));
+CREATE TABLE encoder (fingerprint TEXT, dimension INTEGER);
+CREATE TABLE vectors (id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB UNIQUE, vector BLOB);
 PRAGMA user_version = {_SCHEMA_VERSION};
-COMMIT;
 """
 # Primary result codes that mean a damaged or foreign file; others (locked, read-only, disk full) leave it sound.
 _DAMAGE = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
@@ -33,18 +32,25 @@ _DAMAGE = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, 
 _KEYS_A_QUERY = 500
 _ROWS_A_TRANSACTION = 4096
 _SECONDS_TO_WAIT = 3
+_MOST_BYTES = 4 * 2**30
+_MOST_BYTES_IN_MEMORY = 2**28
+# Of a row beside its vector: the key twice (table and index), checksum, ids and the pages' own.
+_BYTES_BESIDE_A_VECTOR = 128
 
 
-class _ForeignLayoutError(sqlite3.DatabaseError):
-    """A sound database, but not one that this version reads."""
+class _ForeignFileError(sqlite3.DatabaseError):
+    """A sound database, but of another layout, or another encoder's."""
 
 
 class VectorCache:
     """Vectors of one encoder, by the hash of their text.
 
-    Each stored vector carries a checksum, so a damaged one counts as absent. A damaged file is dropped and made anew;
-    where nothing can be written, vectors are kept in memory for the life of the process. Each is logged in one line.
-    Any number of processes and threads may use one file at once.
+    Each stored vector carries a checksum, so a damaged one counts as absent. A damaged file, or one of another
+    encoder, is dropped and made anew; where nothing can be written, vectors are kept in memory for the life of the
+    process. Each is logged in one line. Any number of processes and threads may use one file at once, and a process
+    may fork.
+
+    Use it in a `with` block, or `close` it. It may be used again afterwards.
 
     Args:
         path (`Path`):
@@ -53,23 +59,33 @@ class VectorCache:
             `Encoder.fingerprint` of the encoder the vectors come from.
         dimension (`int`):
             Number of components of a vector.
-        max_vectors (`int`, *optional*, defaults to 200,000):
-            How many vectors the file holds (300 MB at 384 components); beyond that the oldest go. A tenth of it bounds
-            what is kept in memory where the file cannot be written.
+        max_bytes (`int`, *optional*, defaults to 4 GiB):
+            What the file may hold (2 million vectors of 384 components); beyond that the oldest go. `None` lifts the
+            bound: for a build, which must find all it has encoded when it is resumed.
     """
 
-    def __init__(self, path: Path, fingerprint: str, dimension: int, *, max_vectors: int = 200_000):
+    def __init__(self, path: Path, fingerprint: str, dimension: int, *, max_bytes: int | None = _MOST_BYTES):
         self.path = Path(path)
         self.fingerprint = fingerprint
         self.dimension = dimension
-        self.max_vectors = max_vectors
+        self.max_bytes = max_bytes
         self._lock = threading.Lock()
         self._memory: dict[bytes, np.ndarray] = {}
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
-        self._encoder_id: int | None = None
         self._writable = True
         self._complained = False
+        _living.add(self)
+
+    def __enter__(self) -> "VectorCache":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self):
+        with contextlib.suppress(Exception):  # half made, or the interpreter is ending
+            self._disconnect()
 
     def get(self, keys: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
         """Look vectors up.
@@ -116,6 +132,19 @@ class VectorCache:
             if self._attempt(lambda: self._insert(keys, vectors)) is None:
                 self._remember(keys, vectors)
 
+    def discard(self, keys: Sequence[bytes] | None = None) -> None:
+        """Let vectors go, those in memory included.
+
+        Args:
+            keys (`Sequence[bytes]`, *optional*): Whose; absent ones are ignored. Without it all go, and the file with
+                them. A file that another process is writing just then, or that cannot be written, stays.
+        """
+        with self._lock:
+            for key in list(self._memory) if keys is None else keys:
+                self._memory.pop(key, None)
+            if self.path.is_file():
+                self._attempt(self._delete_file if keys is None else lambda: self._delete(keys))
+
     def close(self) -> None:
         """Close the file. The cache may be used again afterwards."""
         with self._lock:
@@ -132,7 +161,7 @@ class VectorCache:
                 if attempt or not _is_damage(error) or not self._drop():
                     self._complain(f"vector cache {self.path} cannot be used ({error}); vectors are kept in memory")
                     return None
-                logger.warning("vector cache %s was damaged (%s): dropped and made anew", self.path, error)
+                logger.warning("vector cache %s dropped and made anew (%s)", self.path, error)
         return None
 
     def _connect(self) -> None:
@@ -143,7 +172,7 @@ class VectorCache:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._open(f"{self.path.absolute().as_uri()}?mode=rwc")
             if self._is_empty():
-                self._connection.executescript(_SCHEMA)
+                self._create()
             self._writable = True
         except (OSError, sqlite3.Error) as error:
             if _is_damage(error):
@@ -159,7 +188,9 @@ class VectorCache:
                 return
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version != _SCHEMA_VERSION:
-            raise _ForeignLayoutError(f"its layout version is {version}, not {_SCHEMA_VERSION}")
+            raise _ForeignFileError(f"its layout version is {version}, not {_SCHEMA_VERSION}")
+        if self._connection.execute("SELECT * FROM encoder").fetchall() != [(self.fingerprint, self.dimension)]:
+            raise _ForeignFileError("it is of another encoder")
         self._inode = _inode_of(self.path)
 
     def _open(self, uri: str) -> None:
@@ -169,6 +200,13 @@ class VectorCache:
         )
         self._connection.execute("PRAGMA cache_size = -8192")
 
+    def _create(self) -> None:
+        with _transaction(self._connection):
+            if self._is_empty():  # another process may have been first
+                for statement in _SCHEMA.strip().split("\n"):
+                    self._connection.execute(statement)
+                self._connection.execute("INSERT INTO encoder VALUES (?, ?)", (self.fingerprint, self.dimension))
+
     def _is_empty(self) -> bool:
         # Asked before the version is: tables and version appear in one transaction of whichever process is first.
         return self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
@@ -176,7 +214,7 @@ class VectorCache:
     def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
-        self._connection = self._inode = self._encoder_id = None
+        self._connection = self._inode = None
 
     def _drop(self) -> bool:
         try:
@@ -186,24 +224,11 @@ class VectorCache:
             return False
         return True
 
-    def _encoder(self) -> int | None:
-        if self._encoder_id is None:
-            row = self._connection.execute(
-                "SELECT id FROM encoders WHERE fingerprint = ? AND dimension = ?", (self.fingerprint, self.dimension)
-            ).fetchone()
-            self._encoder_id = row[0] if row else None
-        return self._encoder_id
-
     def _select(self, keys: list[bytes]) -> dict[bytes, np.ndarray]:
         stored = {}
-        encoder = self._encoder()
-        if encoder is None:
-            return stored
-        for start in range(0, len(keys), _KEYS_A_QUERY):
-            chunk = keys[start : start + _KEYS_A_QUERY]
-            marks = ",".join("?" * len(chunk))
-            query = f"SELECT key, vector FROM vectors WHERE encoder = ? AND key IN ({marks})"
-            for key, blob in self._connection.execute(query, (encoder, *chunk)):
+        for chunk, marks in _chunks(keys):
+            query = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"
+            for key, blob in self._connection.execute(query, chunk):
                 vector = _unpack(blob, self.dimension)
                 if vector is not None:
                     stored[key] = vector
@@ -212,37 +237,52 @@ class VectorCache:
     def _insert(self, keys: Sequence[bytes], vectors: np.ndarray) -> bool | None:
         if not self._writable:
             return None
-        connection = self._connection
-        if self._encoder() is None:
-            connection.execute(
-                "INSERT OR IGNORE INTO encoders (fingerprint, dimension) VALUES (?, ?)",
-                (self.fingerprint, self.dimension),
-            )
-        encoder = self._encoder()
         for start in range(0, len(keys), _ROWS_A_TRANSACTION):
             stop = start + _ROWS_A_TRANSACTION
-            rows = (
-                (encoder, key, _pack(vector))
-                for key, vector in zip(keys[start:stop], vectors[start:stop], strict=True)
+            rows = ((key, _pack(vector)) for key, vector in zip(keys[start:stop], vectors[start:stop], strict=True))
+            with _transaction(self._connection):
+                self._connection.executemany("INSERT OR IGNORE INTO vectors (key, vector) VALUES (?, ?)", rows)
+                self._trim()
+        return True
+
+    def _trim(self) -> None:
+        """Let the oldest rows go where the file holds too much, and some more, so that it does not at the next put."""
+        if self.max_bytes is None:
+            return
+        page, pages, free = (
+            self._connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_size", "page_count", "freelist_count")
+        )
+        used = page * (pages - free)
+        if used > self.max_bytes:
+            count = int(used - 0.9 * self.max_bytes) // self._bytes_a_row + 1
+            self._connection.execute(
+                "DELETE FROM vectors WHERE id IN (SELECT id FROM vectors ORDER BY id LIMIT ?)", (count,)
             )
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                connection.executemany("INSERT OR IGNORE INTO vectors (encoder, key, vector) VALUES (?, ?, ?)", rows)
-                connection.execute(
-                    "DELETE FROM vectors WHERE id <= (SELECT max(id) FROM vectors) - ?", (self.max_vectors,)
-                )
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+
+    def _delete(self, keys: Sequence[bytes]) -> bool:
+        if self._writable:
+            with _transaction(self._connection):
+                for chunk, marks in _chunks(keys):
+                    self._connection.execute(f"DELETE FROM vectors WHERE key IN ({marks})", chunk)
+        return True
+
+    def _delete_file(self) -> bool:
+        if self._writable:
+            self._connection.execute("BEGIN EXCLUSIVE")  # no other process is in the middle of a write
+            self._drop()
+            self._disconnect()
         return True
 
     def _remember(self, keys: Sequence[bytes], vectors: np.ndarray) -> None:
         for key, vector in zip(keys, vectors, strict=True):
             self._memory.setdefault(bytes(key), vector.copy())
-        while len(self._memory) > self.max_vectors // 10:
+        while len(self._memory) * self._bytes_a_row > _MOST_BYTES_IN_MEMORY:
             del self._memory[next(iter(self._memory))]
+
+    @property
+    def _bytes_a_row(self) -> int:
+        return 4 * self.dimension + _BYTES_BESIDE_A_VECTOR
 
     def _complain(self, message: str) -> None:
         if not self._complained:
@@ -250,8 +290,46 @@ class VectorCache:
         self._complained = True
 
 
+# All caches of the process, for what a fork must do to them.
+_living: "weakref.WeakSet[VectorCache]" = weakref.WeakSet()
+_abandoned: list[sqlite3.Connection] = []
+
+
+def _after_fork_in_child() -> None:
+    # A connection must not be used on both sides of a fork; closing one that was at work would undo the parent's work.
+    for cache in list(_living):
+        if cache._lock.locked() and cache._connection is not None:
+            _abandoned.append(cache._connection)
+            cache._connection = None
+        cache._lock = threading.Lock()
+        cache._disconnect()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE"):
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _chunks(keys: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], str]]:
+    """Keys of one statement each, and their placeholders."""
+    for start in range(0, len(keys), _KEYS_A_QUERY):
+        chunk = keys[start : start + _KEYS_A_QUERY]
+        yield chunk, ",".join("?" * len(chunk))
+
+
 def _is_damage(error: Exception) -> bool:
-    if isinstance(error, _ForeignLayoutError):
+    if isinstance(error, _ForeignFileError):
         return True
     return isinstance(error, sqlite3.DatabaseError) and (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _DAMAGE
 

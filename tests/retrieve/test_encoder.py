@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from hf_qualcode.retrieve.backbones import PackedBert, TransformersBackbone
-from hf_qualcode.retrieve.encoder import load_encoder
+from hf_qualcode.retrieve.encoder import encoder_fingerprint, is_present, load_encoder
 from hf_qualcode.retrieve.recipe import POOLING_MODES, EncoderRecipe
 from hf_qualcode.retrieve.transformer import (
     SentenceTransformerEncoder,
@@ -246,6 +246,211 @@ def test_own_code_is_refused(tmp_path, tiny_bert, tiny_sentence_transformer):
     (folder / "modules.json").write_text(json.dumps([*modules, {"type": "own.Module", "path": "3_Own"}]))
     with pytest.raises(QualcodeError, match="code of its own"):
         load_encoder(str(folder))
+
+
+OWN_CODE = """
+from pathlib import Path
+Path(__file__).with_name("canary").touch()
+from transformers import PreTrainedConfig as EvilConfig, PreTrainedTokenizerFast as EvilTokenizer
+"""
+
+
+def test_own_code_is_neither_run_nor_asked_about(tmp_path, tiny_bert, tiny_sentence_transformer):
+    evil = {"model_type": "evil"}
+    config = {"AutoConfig": "evil.EvilConfig"}
+    tokenizer = {"auto_map": {"AutoTokenizer": ["evil.EvilTokenizer", "evil.EvilTokenizer"]}}
+    lone = changed(tiny_bert, tmp_path / "lone", "config.json", auto_map=config, **evil)
+    both = changed(tiny_bert, tmp_path / "both", "config.json", auto_map=config | {"AutoModel": "evil.Evil"}, **evil)
+    other = changed(tiny_bert, tmp_path / "config", "config.json", **evil)
+    words = changed(other, tmp_path / "words", "tokenizer_config.json", **tokenizer)
+    # Types that transformers knows and `PackedBert` does not, so that `AutoModel` and `AutoTokenizer` are asked.
+    known = changed(tiny_bert, tmp_path / "known", "config.json", model_type="electra", auto_map=config)
+    custom = changed(known, tmp_path / "custom", "tokenizer_config.json", tokenizer_class="EvilTokenizer", **tokenizer)
+    nested = shutil.copytree(tiny_sentence_transformer, tmp_path / "nested")
+    shutil.copytree(lone, nested / "3_Evil")
+    kinds = json.loads((nested / "modules.json").read_text())
+    kinds.append({"type": "sentence_transformers.models.Transformer", "path": "3_Evil"})
+    (nested / "modules.json").write_text(json.dumps(kinds))
+    module = shutil.copytree(tiny_sentence_transformer, tmp_path / "module")
+    (module / "modules.json").write_text(json.dumps([*kinds[:-1], {"type": "evil.EvilConfig", "path": ""}]))
+    folders = [lone, both, words, known, custom, nested, module]
+    for folder in folders:
+        for place in {folder, folder / "3_Evil"}:
+            if place.is_dir():
+                (place / "evil.py").write_text(OWN_CODE)
+    program = """
+import sys
+from hf_qualcode.retrieve.encoder import load_encoder
+from hf_qualcode.types import QualcodeError
+for folder in sys.argv[1:]:
+    try:
+        load_encoder(folder, device="cpu")
+        print("loaded")
+    except QualcodeError as error:
+        print(error)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program, *map(str, folders)],
+        input="y\n" * 50, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    said = run.stdout.splitlines()
+    assert len(said) == len(folders), run.stdout + run.stderr
+    assert "[y/N]" not in run.stdout + run.stderr
+    assert list(tmp_path.rglob("canary")) == []
+    for place in (0, 1, 2, 5, 6):
+        assert "code of its own" in said[place], said[place]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("config.json", [1], "expected an object"),
+        ("config.json", {"model_type": "bert", "auto_map": "x"}, "'auto_map' is \"x\""),
+        ("config.json", {"model_type": ["bert"]}, "expected a string"),
+        ("config.json", {"model_type": "bert", "num_hidden_layers": 10**12}, "more than"),
+        ("modules.json", {}, "expected a list"),
+        ("modules.json", [{"path": ""}], "expected an object with a 'type'"),
+        ("modules.json", [{"type": "sentence_transformers.models.Transformer", "path": "/etc"}], "out of the encoder"),
+        ("modules.json", [{"type": "sentence_transformers.models.Pooling", "path": "a/../.."}], "out of the encoder"),
+        ("1_Pooling/config.json", [], "expected an object"),
+        ("1_Pooling/config.json", {"pooling_mode": []}, "asks for pooling null"),
+        ("1_Pooling/config.json", {"pooling_mode": [{}]}, "asks for pooling {}"),
+        ("sentence_bert_config.json", {"max_seq_length": "x"}, "expected a number"),
+        ("sentence_bert_config.json", {"max_seq_length": 1}, "reads 1 tokens"),
+        ("config_sentence_transformers.json", {"prompts": []}, "expected an object"),
+        ("tokenizer.json", {}, "tokenizer of encoder"),
+    ],
+)
+def test_an_odd_folder_is_one_clear_line(tmp_path, tiny_sentence_transformer, file, content, said):
+    folder = shutil.copytree(tiny_sentence_transformer, tmp_path / "model")
+    (folder / file).write_text(json.dumps(content))
+    with pytest.raises(QualcodeError) as caught:
+        load_encoder(str(folder), device="cpu")
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_absent_tokenizer_is_one_clear_line(tmp_path, tiny_bert):
+    folder = shutil.copytree(tiny_bert, tmp_path / "model")
+    for file in folder.glob("tokenizer*"):
+        file.unlink()
+    with pytest.raises(QualcodeError, match="tokenizer of encoder") as caught:
+        load_encoder(str(folder), device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_auto_map_null_is_none(tmp_path, tiny_bert):
+    folder = changed(tiny_bert, tmp_path / "model", "config.json", auto_map=None)
+    assert load_encoder(str(folder), device="cpu").dimension == 32
+
+
+def odd_folders(folder):
+    """Changes `folder` in place: each JSON file in turn, each key in turn. Gives what is odd just then."""
+    for file in sorted(folder.rglob("*.json")):
+        sound = file.read_bytes()
+        content = json.loads(sound)
+        odd = {f"top {value}": value for value in (None, [], [1], "x", -1, 10**12, {})}
+        entries = {"": content} if isinstance(content, dict) else dict(enumerate(content))
+        for place, entry in entries.items():
+            for key in entry:
+                changes = [(value, entry | {key: value}) for value in (None, [], "x", -1, 10**12)]
+                changes.append(("deleted", {name: value for name, value in entry.items() if name != key}))
+                for what, new in changes:
+                    whole = new if place == "" else [*content[:place], new, *content[place + 1 :]]
+                    odd[f"{place} {key} {what}"] = whole
+        for what, new in odd.items():
+            file.write_text(json.dumps(new))
+            yield f"{file.name}: {what}"
+        file.write_bytes(sound)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "step"),
+    [("bert", 9), pytest.param("bert", 1, marks=pytest.mark.slow), pytest.param("roberta", 1, marks=pytest.mark.slow)],
+)
+def test_any_odd_folder_works_or_is_one_line(
+    tmp_path, model_type, step, make_tiny_bert, make_sentence_transformer, subtests
+):
+    source = make_tiny_bert(tmp_path / "source", model_type=model_type)
+    folder = make_sentence_transformer(tmp_path / "model", source)
+    for number, what in enumerate(odd_folders(folder)):
+        if number % step:
+            continue
+        with subtests.test(what):
+            try:
+                encoder = load_encoder(str(folder), device="cpu", precision="float32")
+                encoder.encode(["text", "open a file " * 40, ""])
+                assert encoder_fingerprint(str(folder)) == encoder.fingerprint
+            except QualcodeError as error:
+                assert "\n" not in str(error)
+
+
+def test_weights_that_do_not_run_are_one_line(tmp_path, tiny_bert):
+    odd = {"num_attention_heads": 5, "model_type": "distilbert"}
+    for number, (key, value) in enumerate(odd.items()):
+        folder = changed(tiny_bert, tmp_path / str(number), "config.json", **{key: value})
+        with pytest.raises(QualcodeError) as caught:
+            load_encoder(str(folder), device="cpu")
+        assert "\n" not in str(caught.value)
+
+
+def test_fingerprint_without_loading(tmp_path, tiny_bert, tiny_sentence_transformer):
+    for folder in (tiny_bert, tiny_sentence_transformer):
+        assert encoder_fingerprint(str(folder)) == load_encoder(str(folder), device="cpu").fingerprint
+        assert is_present(str(folder))
+
+
+def test_fingerprint_without_loading_packaged(minilm_folder):
+    assert encoder_fingerprint("minilm") == load_encoder("minilm", device="cpu").fingerprint
+    assert is_present("minilm") and is_present("static")
+
+
+@pytest.mark.parametrize(
+    "name", ["org/not-in-the-cache", "/no/such/folder", "no-such-name", "", "~no-user", "x" * 5000]
+)
+def test_an_absent_encoder_has_no_fingerprint(name):
+    assert encoder_fingerprint(name) is None and not is_present(name)
+
+
+def test_a_folder_that_is_gone_or_empty_has_no_fingerprint(tmp_path, tiny_bert):
+    folder = shutil.copytree(tiny_bert, tmp_path / "model")
+    assert is_present(str(folder))
+    (folder / "model.safetensors").unlink()
+    assert encoder_fingerprint(str(folder)) is None and not is_present(str(folder))
+    shutil.rmtree(folder)
+    assert encoder_fingerprint(str(folder)) is None and not is_present(str(folder))
+
+
+def test_a_damaged_encoder_is_present_but_has_no_fingerprint(tmp_path, tiny_bert):
+    folder = shutil.copytree(tiny_bert, tmp_path / "model")
+    (folder / "config.json").write_text("damaged")
+    assert is_present(str(folder))
+    with pytest.raises(QualcodeError, match="cannot be read"):
+        encoder_fingerprint(str(folder))
+
+
+def test_fingerprint_of_a_cached_hub_model(monkeypatch, tmp_path, tiny_bert):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    entry = tmp_path / "models--org--encoder"
+    shutil.copytree(tiny_bert, entry / "snapshots" / ("0" * 40))
+    (entry / "refs").mkdir()
+    (entry / "refs" / "main").write_text("0" * 40)
+    assert encoder_fingerprint("org/encoder") == encoder_fingerprint(str(tiny_bert))
+    assert is_present("org/encoder@main") and not is_present("org/encoder@v2")
+
+
+def test_absent_minilm_has_no_fingerprint(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for name in ("minilm", "static"):
+        assert encoder_fingerprint(name) is None and not is_present(name)
+
+
+def test_fingerprint_imports_nothing_large(tiny_bert):
+    program = (
+        "import sys; from hf_qualcode.retrieve.encoder import encoder_fingerprint as fingerprint; "
+        "fingerprint(sys.argv[1]), fingerprint('static'), fingerprint('minilm'), fingerprint('org/absent'); "
+        "print([m for m in ('torch', 'transformers', 'sentence_transformers') if m in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program, str(tiny_bert)], text=True).strip() == "[]"
 
 
 def test_other_modules_are_left_to_sentence_transformers(tmp_path, tiny_bert):

@@ -9,6 +9,7 @@ import pytest
 
 from hf_qualcode.retrieve import static
 from hf_qualcode.retrieve.distillation import distill, distillation_key, reduce_and_weight
+from hf_qualcode.retrieve.encoder import encoder_fingerprint
 from hf_qualcode.retrieve.static import StaticEncoder, packaged_static
 from hf_qualcode.types import QualcodeError
 
@@ -120,6 +121,22 @@ def test_two_processes_at_once(packaged, tiny_bert):
 
 
 def test_absent_minilm_names_the_extra(monkeypatch):
+    monkeypatch.setattr(static, "packaged_minilm", lambda: None)
+    with pytest.raises(QualcodeError, match=r"hf-qualcode\[offline\]"):
+        packaged_static()
+
+
+def test_fingerprint_is_known_before_distilling(packaged, monkeypatch, tiny_bert):
+    monkeypatch.setattr("hf_qualcode.retrieve.encoder.packaged_minilm", lambda: tiny_bert)
+    before = encoder_fingerprint("static")
+    assert not packaged.exists()
+    assert packaged_static().fingerprint == before == encoder_fingerprint("static")
+
+
+def test_a_table_in_the_cache_does_not_outlive_minilm(packaged, tiny_static, monkeypatch):
+    # The table is known by the files it was made from; without them no one can say whether it is the right one.
+    shutil.copytree(tiny_static, packaged)
+    packaged_static()
     monkeypatch.setattr(static, "packaged_minilm", lambda: None)
     with pytest.raises(QualcodeError, match=r"hf-qualcode\[offline\]"):
         packaged_static()
