@@ -13,6 +13,7 @@ TORCH := torch==2.13.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 REQUIREMENTS := setup.cfg pyproject.toml Makefile
 # The requirements can be met without our saying so (a venv made by hand, a newer lock): the stamps only save time.
+VENV_STAMP := $(VENV)/.made
 RUN_STAMP := $(VENV)/.ready-to-run
 TEST_STAMP := $(VENV)/.ready-to-test
 
@@ -45,13 +46,17 @@ format: $(TEST_STAMP)
 clean:
 	rm -rf $(VENV) build dist *.egg-info hf_qualcode.egg-info
 
-$(BIN)/python:
+# A stamp, for an environment whose making was killed has a python but no pip.
+$(VENV_STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'hf-qualcode needs Python 3.11 or newer, and $(PYTHON) is not: make $(MAKECMDGOALS) PYTHON=python3.12' >&2; exit 1; }
+	@echo 'setting up $(VENV), once: some minutes'
+	@rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo 'python -m venv failed (on Debian and Ubuntu: apt install python3-venv)' >&2; exit 1; }
+	@touch $@
 
-$(RUN_STAMP): $(REQUIREMENTS) | $(BIN)/python
+$(RUN_STAMP): $(REQUIREMENTS) | $(VENV_STAMP)
 	$(PIP) install -q $(TORCH) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 	$(PIP) install -q -e '.[offline,cpu]'
 	@touch $@

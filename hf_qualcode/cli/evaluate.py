@@ -13,7 +13,7 @@ def add_parser(subparsers) -> None:
     retrieval = tasks.add_parser(
         "retrieval",
         help="how far up a search finds the right code",
-        description="Search every query of a test set; report Hit@1/3/5, MRR@20 and recall@100 with 95 %% intervals. "
+        description="Search every query of a test set; report Hit@1/3/5, MRR@20 and recall@100 with 95 % intervals. "
         "Equal scores count by expectation, so the order of a list decides nothing that its scores do not.",
     )
     retrieval.add_argument("--data", metavar="cosqa:DIR", help="the test set; cosqa:DIR is a folder of CoSQA's files")

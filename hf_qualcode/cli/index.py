@@ -27,7 +27,14 @@ def add_parser(subparsers) -> None:
     )
     parser.add_argument("--num-proc", type=int, default=1, metavar="N", help="processes that read files (default 1)")
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, take_rest=take_rest)
+
+
+def take_rest(args: argparse.Namespace, rest: list[str]) -> list[str]:
+    """PATHs behind options: argparse settles them before it has seen all options."""
+    paths = [argument for argument in rest if not argument.startswith("-")]
+    args.paths += paths
+    return [argument for argument in rest if argument not in paths]
 
 
 def run(args: argparse.Namespace) -> int:

@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     try:
         _set_up_streams()
-        args = build_parser().parse_args(arguments)
+        args = _parse(arguments)
         code = args.run(args)
         sys.stdout.flush()
         return code
@@ -56,6 +56,16 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("interrupted; what was done so far is kept")
         return 130
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = build_parser()
+    args, rest = parser.parse_known_args(arguments)
+    if rest and hasattr(args, "take_rest"):
+        rest = args.take_rest(args, rest)
+    if rest:
+        parser.error(f"{args.command} does not know: {' '.join(rest)} (see hf-qualcode {args.command} --help)")
+    return args
 
 
 def _say(message: object) -> None:

@@ -135,7 +135,7 @@ def _print_rich(hits: Sequence[Hit], context: int) -> None:
 
     console = Console(highlight=False)
     if not hits:
-        console.print(Text("nothing found", style="dim"))
+        sys.stderr.write("nothing found\n")
     for hit in hits:
         console.print(Text(_heading(hit), style="bold"), soft_wrap=True)
         start, lines, left_out = _snippet(hit, context)

@@ -8,25 +8,33 @@ from tqdm import tqdm
 
 # Seconds before a stage is worth a line: most end sooner.
 _PATIENCE_S = 0.7
+_LOG_INTERVAL_S = 10.0
 
 
 class ProgressLine:
     """A `progress(stage, done, total)` callback that draws one tqdm line a stage, and nothing for short ones.
 
-    On a terminal the line moves; in a log it is written every ten seconds.
+    On a terminal the line moves; in a log there is a new one every ten seconds.
     """
 
     def __init__(self):
         self._stage: str | None = None
         self._bar: tqdm | None = None
         self._started = 0.0
+        self._logged = 0.0
 
     def __call__(self, stage: str, done: int, total: int | None = None) -> None:
         if stage != self._stage:
             self.close()
-            self._stage, self._started = stage, time.monotonic()
+            self._stage, self._started, self._logged = stage, time.monotonic(), 0.0
+        elapsed = time.monotonic() - self._started
+        if not sys.stderr.isatty():
+            if elapsed - self._logged >= _LOG_INTERVAL_S:
+                self._logged = elapsed
+                sys.stderr.write(tqdm.format_meter(done, total, elapsed, prefix=stage, ncols=0) + "\n")
+            return
         if self._bar is None:
-            if time.monotonic() - self._started < _PATIENCE_S:
+            if elapsed < _PATIENCE_S:
                 return
             self._bar = tqdm(
                 desc=stage,
@@ -34,11 +42,11 @@ class ProgressLine:
                 initial=0,
                 file=sys.stderr,
                 leave=False,
-                mininterval=0.2 if sys.stderr.isatty() else 10.0,
+                mininterval=0.2,
                 dynamic_ncols=True,
                 unit_scale=total is None or total >= 10_000,
             )
-            self._bar.start_t = time.time() - (time.monotonic() - self._started)
+            self._bar.start_t = time.time() - elapsed
         self._bar.total = total
         self._bar.update(done - self._bar.n)
 

@@ -36,12 +36,13 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from hf_qualcode.cli.output import print_hits
     from hf_qualcode.cli.progress import ProgressLine
-    from hf_qualcode.hub import cache_dir, packaged_minilm
+    from hf_qualcode.cli.search import cached_index
+    from hf_qualcode.hub import packaged_minilm
     from hf_qualcode.retrieve.index import CodeIndex
     from hf_qualcode.retrieve.search import CodeSearcher
 
     paths = args.paths or [Path(sysconfig.get_path("stdlib"))]
-    directory = cache_dir() / "quickstart"
+    directory = cached_index(*paths, kind="quickstart")
     out = sys.stdout
     started = time.monotonic()
     with ProgressLine() as progress:

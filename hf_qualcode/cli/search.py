@@ -1,12 +1,16 @@
 """`hf-qualcode search`: find code in a folder, or in an index of one."""
 
 import argparse
+import logging
 import shutil
 import sys
 import unicodedata
 from pathlib import Path
 
 from hf_qualcode.cli.output import named_path
+
+
+logger = logging.getLogger(__name__)
 
 
 def add_parser(subparsers) -> None:
@@ -36,7 +40,15 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--context", type=int, default=0, metavar="N", help="show N more lines around each hit")
     parser.add_argument("--no-refresh", action="store_true", help="search the cached index of PATH as it is")
     parser.add_argument("--json", action="store_true", help="print one JSON object a hit")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, take_rest=take_rest)
+
+
+def take_rest(args: argparse.Namespace, rest: list[str]) -> list[str]:
+    """QUERY --options PATH: argparse settles PATH before it has seen the options."""
+    if args.path is None and rest and not rest[0].startswith("-"):
+        args.path = named_path(rest[0])
+        rest = rest[1:]
+    return rest
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,13 +71,24 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _tell_empty(index, args: argparse.Namespace) -> None:
+    """An index of nothing has no hits for any query, which no hit alone would not say."""
+    if not len(index):
+        seen = index.report["seen"]
+        logger.warning(
+            "nothing to search in %s: none of %d files and folders seen holds code in a language that is known",
+            args.index or args.path or "this folder",
+            seen,
+        )
+
+
 def _search(args: argparse.Namespace, progress) -> list:
     from hf_qualcode.retrieve.index import CodeIndex
     from hf_qualcode.retrieve.search import CodeSearcher
 
     options = {
         "top_k": args.top_k,
-        "language": args.language,
+        "language": args.language and args.language.lower(),
         "include": args.include,
         "exclude": args.exclude,
     }
@@ -77,6 +100,7 @@ def _search(args: argparse.Namespace, progress) -> list:
         index, complete = CodeIndex.load(args.index), True
     else:
         index, complete = _open_path(args, progress)
+    _tell_empty(index, args)
     searcher = CodeSearcher(index)
     mode = args.retriever
     if mode == "auto" and complete:
@@ -127,18 +151,18 @@ def _on_terminal(args: argparse.Namespace) -> bool:
     return sys.stdout.isatty() and sys.stderr.isatty() and not args.json
 
 
-def cached_index(path: Path) -> Path:
-    """The folder of the cached index of `path`; a new format gets a new folder, so that versions can live together."""
+def cached_index(*paths: Path, kind: str = "indexes") -> Path:
+    """The folder of the cached index of `paths`; a new format gets a new one, so that versions can live together."""
     import hashlib
 
     from hf_qualcode.hub import cache_dir
     from hf_qualcode.retrieve.storage import FORMAT_VERSION
 
-    resolved = path.resolve()
-    digest = hashlib.sha256(str(resolved).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    resolved = [path.resolve() for path in paths]
+    digest = hashlib.sha256("\0".join(map(str, resolved)).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     # The name is for people who look into the cache; a file name holds at most 255 bytes.
-    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in resolved.name)[:40] or "root"
-    return cache_dir() / "indexes" / f"v{FORMAT_VERSION}" / f"{name}-{digest}"
+    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in resolved[0].name)[:40] or "root"
+    return cache_dir() / kind / f"v{FORMAT_VERSION}" / f"{name}-{digest}"
 
 
 def _clip(text: str, columns: int) -> str:

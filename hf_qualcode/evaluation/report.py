@@ -16,7 +16,7 @@ def retrieval_report(
     baselines: Mapping[str, RetrievalResult],
     seed: int = 42,
 ) -> dict:
-    """Puts a result and its baselines into the JSON form of DESIGN's `evaluate --json`.
+    """Puts a result and its baselines into the form of `evaluate --json`.
 
     Args:
         data (`str`): As the user named it.

@@ -200,8 +200,11 @@ def _commit(
         "report": content.report.to_dict(),
     }
     names = list(dict.fromkeys([*(present if keep_others else ()), *wanted]))
-    incomplete = [name for name in wanted if name not in present or not present[name].complete]
-    incomplete += [name for name in names if name in present and present[name].complete and _is_renewed(present[name])]
+    if not (len(old) if content.units is None else len(content.units)):
+        names, wanted = [], []  # an encoder is not worth loading for nothing
+    incomplete = [n for n in wanted if n not in present or not present[n].complete or present[n].limit is not None]
+    whole = [name for name in names if name in present and present[name].limit is None]
+    incomplete += [name for name in whole if _is_renewed(present[name])]
     if content.units is None and content.files is None and not incomplete and names == list(present):
         if any(old.manifest[key] != manifest[key] for key in ("encoder", "report", "scanned_at_ns")):
             with StoreWriter(out, KIND) as writer:
@@ -229,7 +232,7 @@ def _commit(
                 _keep_parts(writer, old, [present[name].part])
                 continue
             units = old.full_table() if content.units is None else content.units
-            if name in wanted or (present[name].complete and is_present(name)):
+            if name in wanted or (present[name].limit is None and is_present(name)):
                 sets[name] = _write_vectors(writer, units, name, old, None, progress)
             else:
                 sets[name] = _carry_vectors(writer, units, present[name], old)
@@ -258,23 +261,25 @@ def _write_vectors(
     if old is not None:
         vectors.take_over(old)
     vectors.encode(encoder, writer.directory, limit=limit, progress=progress)
-    return _add_vectors(writer, encoder_name, encoder.fingerprint, vectors)
+    return _add_vectors(writer, encoder_name, encoder.fingerprint, limit, vectors)
 
 
 def _carry_vectors(writer: StoreWriter, units: pa.Table, info: VectorSetInfo, old: CodeIndex) -> VectorSetInfo:
     """Write what `old` has of the vectors of `units`, without the encoder: it is not here, or covers a part only."""
     vectors = UnitVectors(units, info.fingerprint, info.dimension)
     vectors.take_over(old)
-    if info.complete and not vectors.found.all():
+    if info.limit is None and not vectors.found.all():
         logger.warning("encoder %s is not on this machine: new code has no vectors under it", info.encoder)
-    return _add_vectors(writer, info.encoder, info.fingerprint, vectors)
+    return _add_vectors(writer, info.encoder, info.fingerprint, info.limit, vectors)
 
 
-def _add_vectors(writer: StoreWriter, encoder_name: str, fingerprint: str, vectors: UnitVectors) -> VectorSetInfo:
+def _add_vectors(
+    writer: StoreWriter, encoder_name: str, fingerprint: str, limit: int | None, vectors: UnitVectors
+) -> VectorSetInfo:
     vectors.drop_missing()
     matrix, row_of_unit = vectors.matrix, vectors.row_of_unit
     covered = int((row_of_unit >= 0).sum())
-    info = VectorSetInfo(encoder_name, fingerprint, matrix.shape[1], covered, len(row_of_unit))
+    info = VectorSetInfo(encoder_name, fingerprint, matrix.shape[1], covered, len(row_of_unit), limit)
     writer.add(info.part, ".safetensors", lambda path: write_vectors(path, matrix, row_of_unit))
     return info
 

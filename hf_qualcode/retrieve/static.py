@@ -68,7 +68,7 @@ def packaged_static(*, progress: EncodeProgress | None = None) -> "StaticEncoder
                 return encoder
             for leftover in (folder, *home.glob(f"{folder.name}.*.tmp")):
                 shutil.rmtree(leftover, ignore_errors=True)
-            logger.warning("distilling the static encoder from MiniLM, once (about 20 s), into %s", folder)
+            logger.warning("distilling the static encoder from MiniLM, once, into %s", folder)
             aside = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=home))
             distill(source, aside, progress=progress)
             aside.replace(folder)

@@ -21,6 +21,8 @@ class VectorSetInfo:
         dimension (`int`): Length of a vector.
         covered (`int`): Units that have a vector.
         of (`int`): Units in the index.
+        limit (`int`, *optional*): Of how many texts it was asked to hold vectors; `None`: of all. A refresh completes
+            a set without a limit only.
     """
 
     encoder: str
@@ -28,11 +30,12 @@ class VectorSetInfo:
     dimension: int
     covered: int
     of: int
+    limit: int | None = None
 
     @staticmethod
     def is_valid(entry: object) -> bool:
         """Whether `entry` is what `to_dict` makes."""
-        kinds = {"encoder": str, "fingerprint": str, "dimension": int, "covered": int, "of": int}
+        kinds = {"encoder": str, "fingerprint": str, "dimension": int, "covered": int, "of": int, "limit": int | None}
         return (
             isinstance(entry, dict)
             and entry.keys() == kinds.keys()

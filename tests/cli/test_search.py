@@ -92,6 +92,30 @@ def test_the_cached_index_follows_the_folder_unless_told_not_to(code, capsys):
     assert not hits(capsys, "frobnicate", code)
 
 
+def test_options_may_stand_between_query_and_path(code, capsys, tmp_path):
+    found = hits(capsys, "put item", "--top-k", "1", code)
+    assert len(found) == 1
+    exit_code, out, _ = run(
+        capsys, "index", code / "queue.py", "--out", tmp_path / "i", "--encoder", "none", code / "pkg", "--json"
+    )
+    assert exit_code == 0
+    assert len(json.loads(out)["roots"]) == 2
+    with pytest.raises(SystemExit) as exit_:
+        main(["search", "put item", "--top-k", "1", str(code), "another"])
+    assert exit_.value.code == 2
+    assert "does not know: another" in capsys.readouterr().err
+
+
+def test_a_folder_without_code_says_so(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("HF_QUALCODE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "ruby").mkdir()
+    (tmp_path / "ruby/x.rb").write_text("puts 1")
+    exit_code, out, err = run(capsys, "search", "put", tmp_path / "ruby")
+    assert (exit_code, out) == (0, "")
+    assert "nothing to search" in err and err.count("\n") == 1
+    assert not (tmp_path / "cache/static").exists()  # nothing is distilled for nothing
+
+
 def test_no_hit_is_no_line_and_no_failure(code, capsys):
     assert run(capsys, "search", "zzzz", code, "--retriever", "bm25") == (0, "", "")
 

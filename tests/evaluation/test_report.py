@@ -1,4 +1,4 @@
-"""Reports: DESIGN's keys, values that fit the results, and tables that line up."""
+"""Reports: the keys of every evaluate command, values that fit the results, and tables that line up."""
 
 import json
 
