@@ -1,19 +1,18 @@
 """`CodeSearcher`: from a question to a page of hits."""
 
 import logging
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pathspec
 
 from hf_qualcode.hub import packaged_minilm
 from hf_qualcode.retrieve.candidates.embedding import top_k as best_rows
 from hf_qualcode.retrieve.candidates.fusion import fuse, select_candidates
 from hf_qualcode.retrieve.completing import STATIC_ENCODERS, encode_cached, on_demand_cache
 from hf_qualcode.retrieve.encoder import is_present, load_encoder
+from hf_qualcode.retrieve.filters import eligible_units
 from hf_qualcode.retrieve.index import CodeIndex
 from hf_qualcode.retrieve.page import build_page
 from hf_qualcode.retrieve.tables import embedding_text
@@ -112,7 +111,7 @@ class CodeSearcher:
             raise UsageError(f"top_k is {top_k!r}: a whole number of at least 1 is needed")
         queries = [_clean_query(query) for query in queries]
         mode = self.resolve_retriever(retriever)
-        eligible = self._eligible_rows(language, include, exclude)
+        eligible = eligible_units(self.index, language, include, exclude)
         if not len(self.index) or (eligible is not None and not eligible.any()):
             return [[] for _ in queries]
         # Copies and overlaps take rows off the page, so more than top_k are ranked.
@@ -310,36 +309,6 @@ class CodeSearcher:
         while len(self._query_vectors) > _REMEMBERED_QUERIES:
             self._query_vectors.popitem(last=False)
         return result
-
-    def _eligible_rows(
-        self, language: str | None, include: Sequence[str], exclude: Sequence[str]
-    ) -> np.ndarray | None:
-        """bool `[units]`: the units that the filters leave, or `None` where there is no filter."""
-        if language is None and not include and not exclude:
-            return None
-        table = self.index.table
-        eligible = np.ones(len(self.index), dtype=bool)
-        if language is not None:
-            from hf_qualcode.languages import get_language
-
-            get_language(language)  # an unknown name is an error, not an empty page
-            eligible &= np.array([name == language for name in table["language"].to_pylist()], dtype=bool)
-        if include or exclude:
-            paths = table["path"].to_pylist()
-            for globs, wanted in ((include, True), (exclude, False)):
-                if globs:
-                    spec = _glob_spec(globs)
-                    keep = {path: spec.match_file(path) == wanted for path in set(paths)}
-                    eligible &= np.array([keep[path] for path in paths], dtype=bool)
-        return eligible
-
-
-def _glob_spec(globs: Sequence[str]) -> pathspec.GitIgnoreSpec:
-    globs = [globs] if isinstance(globs, str) else globs
-    try:
-        return pathspec.GitIgnoreSpec.from_lines(globs)
-    except (ValueError, re.error) as error:
-        raise UsageError(f"a glob cannot be read: {error}") from None
 
 
 class _Lexical(NamedTuple):

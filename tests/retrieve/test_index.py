@@ -162,17 +162,7 @@ def test_an_update_equals_a_fresh_index_part_for_part(tmp_path, seed, tiny_bert)
         assert (index.vectors(info).row_of_unit == fresh.vectors(fresh_info).row_of_unit).all()
 
 
-def test_only_changed_units_are_encoded(code, tmp_path, tiny_bert, monkeypatch):
-    from hf_qualcode.retrieve import transformer
-
-    encoded = []
-    original = transformer.TransformerEncoder.encode
-
-    def counting(self, texts, **options):
-        encoded.extend(texts)
-        return original(self, texts, **options)
-
-    monkeypatch.setattr(transformer.TransformerEncoder, "encode", counting)
+def test_only_changed_units_are_encoded(code, tmp_path, tiny_bert, encoded):
     index = CodeIndex.build([code], tmp_path / "index", str(tiny_bert))
     assert len(encoded) == 4  # five units, two of them the same text
     encoded.clear()

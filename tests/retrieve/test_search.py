@@ -86,17 +86,7 @@ def test_scores_on_demand_are_those_of_the_full_hybrid(corpus, words_only, compl
         assert hit.score == pytest.approx(scores[hit.unit_id], abs=1e-5)
 
 
-def test_vectors_on_demand_are_kept_and_may_be_deleted_or_unwritable(words_only, tiny_bert, monkeypatch, corpus):
-    from hf_qualcode.retrieve import transformer
-
-    encoded = []
-    original = transformer.TransformerEncoder.encode
-
-    def counting(self, texts, **options):
-        encoded.extend(texts)
-        return original(self, texts, **options)
-
-    monkeypatch.setattr(transformer.TransformerEncoder, "encode", counting)
+def test_vectors_on_demand_are_kept_and_may_be_deleted_or_unwritable(words_only, tiny_bert, encoded):
 
     def search():
         encoded.clear()
