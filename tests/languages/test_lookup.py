@@ -58,7 +58,7 @@ def test_language_by_suffix(path, name):
         ("#!/usr/bin/python", "python"),
         ("#!/usr/bin/env python3.11", "python"),
         ("#!/usr/bin/env -S python3 -u", "python"),
-        ("#! /opt/bin/pypy3", "python"),
+        ("#! /usr/local/bin/pypy3", "python"),
         ("#!/usr/bin/env node", "javascript"),
         ("#!/bin/sh", None),
         ("#!/usr/bin/env pythonista", None),
