@@ -86,3 +86,56 @@ class Hit:
     copies: list[Location] = field(default_factory=list)
     stale: bool = False
     unit_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PreferencePair:
+    """Two programs for one problem, of which the first should get the higher score under the instruction.
+
+    Attributes:
+        id (`str`): `dimension/positive_id/negative_id`; with a missing dimension
+            `dimension+dimension/missing/positive_id/negative_id`. Distinct within a configuration.
+        instruction (`str`): For example "Retrieve code that is fast".
+        query (`str`): The problem's statement.
+        positive, negative (`str`): The programs' texts.
+        dimensions (`tuple[str, ...]`): What the instruction asks for.
+        missing_dimension (`str`): The one dimension that `negative` lacks (MC-QualCode), else `""`.
+        problem_id, positive_id, negative_id (`str`): Where the three came from.
+        positive_value, negative_value (`float`, *optional*): The measured values that made the label, lower is better.
+    """
+
+    id: str
+    instruction: str
+    query: str
+    positive: str
+    negative: str
+    dimensions: tuple[str, ...]
+    missing_dimension: str
+    problem_id: str
+    positive_id: str
+    negative_id: str
+    positive_value: float | None = None
+    negative_value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GradedList:
+    """One query with documents to order, and what each is worth.
+
+    Attributes:
+        id (`str`): `problem_id/dimension`; the query id of a TREC run.
+        instruction, query (`str`): What is asked.
+        doc_ids (`tuple[str, ...]`): [list], distinct.
+        documents (`tuple[str, ...]`): [list], the texts.
+        grades (`tuple[int, ...]`): [list], 0 = irrelevant.
+        problem_id, dimension (`str`): For clusters and groups.
+    """
+
+    id: str
+    instruction: str
+    query: str
+    doc_ids: tuple[str, ...]
+    documents: tuple[str, ...]
+    grades: tuple[int, ...]
+    problem_id: str
+    dimension: str

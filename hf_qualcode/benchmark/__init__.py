@@ -1,0 +1,1 @@
+"""QualCode and MC-QualCode: built from Project_CodeNet, and read back."""
