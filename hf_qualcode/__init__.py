@@ -15,6 +15,7 @@ _PUBLIC = {
     "CodeSearcher": "hf_qualcode.retrieve.search",
     "Hit": "hf_qualcode.types",
     "metrics": None,
+    "register_metrics": "hf_qualcode.registration",
 }
 
 __all__ = ["__version__", *sorted(_PUBLIC)]

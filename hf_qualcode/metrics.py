@@ -1,14 +1,120 @@
-"""Ranking metrics of one list, as pure functions of scores and grades.
+"""Metrics as pure functions: of one ranked list (scores and grades), and of pairs with a better and a worse side.
 
 A list's order must not decide where a scorer did not: documents with equal scores are worth what they are worth on
 average over every order of them. Each function computes that expectation in closed form.
 
 All functions take 1-D arrays in any order. A grade above 0 is relevant. A list without a relevant document scores 0.
+Infinite scores are scores: they compare as numbers do, and two equal ones are tied. NaN is an error.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+
+from hf_qualcode.resampling import cluster_sums, percentile_interval
+
+
+@dataclass(frozen=True)
+class PreferenceResult:
+    """How often the better of two programs got the higher score.
+
+    Attributes:
+        accuracy (`float`): Share of pairs with positive > negative, strictly: a tie is a miss. QPA, and on MC-QualCode
+            MCA.
+        ties (`int`): Pairs with equal scores.
+        tie_rate (`float`): Their share.
+        half_credit (`float`): As `accuracy`, a tie counting one half: the expectation when ties are broken at random.
+        n (`int`): Pairs.
+        ci_low, ci_high (`float`): 95 % interval of `accuracy`.
+        by_group (`Mapping[str, PreferenceResult]`): One result a group, sorted by name; empty without groups.
+    """
+
+    accuracy: float
+    ties: int
+    tie_rate: float
+    half_credit: float
+    n: int
+    ci_low: float
+    ci_high: float
+    by_group: Mapping[str, "PreferenceResult"] = field(default_factory=dict)
+
+
+def quality_preference_accuracy(
+    positive_scores, negative_scores, problem_ids=None, groups=None, seed: int = 42, num_resamples: int = 10_000
+) -> PreferenceResult:
+    """Quality preference accuracy: the share of pairs whose positive program has the strictly higher score.
+
+    Args:
+        positive_scores, negative_scores (`array-like`): [n], compared as float64, pair by pair.
+        problem_ids (`array-like`, *optional*):
+            [n], labels of any one type. Pairs of one problem are not independent: with ids the bootstrap draws whole
+            problems.
+        groups (`array-like`, *optional*): [n], labels, for example dimensions; each group gets its own result.
+        seed (`int`, *optional*, defaults to 42): Of the bootstrap; equal seeds give equal intervals.
+        num_resamples (`int`, *optional*, defaults to 10,000): Resamples of the percentile bootstrap.
+
+    Returns:
+        `PreferenceResult`: Strict value, ties, half credit and interval.
+
+    Raises:
+        `ValueError`: On unequal lengths, no pairs, NaN, or labels that are missing or of another length.
+    """
+    positive, negative = check_scores(positive_scores, negative_scores)
+    problem_ids = check_labels("problem_ids", problem_ids, positive)
+    groups = check_labels("groups", groups, positive)
+    parts = {}
+    for name in [] if groups is None else np.unique(groups).tolist():
+        rows = groups == name
+        ids = None if problem_ids is None else problem_ids[rows]
+        parts[str(name)] = PreferenceResult(**preference(positive[rows], negative[rows], ids, seed, num_resamples))
+    return PreferenceResult(**preference(positive, negative, problem_ids, seed, num_resamples), by_group=parts)
+
+
+# The three functions from here on, and those of `resampling`, are also in `metrics/qpa` and `metrics/mca`, which
+# import nothing of this package; a test holds the copies equal.
+def check_scores(positive_scores, negative_scores) -> tuple[np.ndarray, np.ndarray]:
+    """Both sides as float64 [n]; a `ValueError` where they cannot be compared pair by pair."""
+    positive, negative = np.asarray(positive_scores, np.float64), np.asarray(negative_scores, np.float64)
+    if positive.ndim != 1 or positive.shape != negative.shape:
+        raise ValueError(
+            f"positive_scores has shape {positive.shape} and negative_scores {negative.shape}; "
+            "expected two 1-D lists of equal length."
+        )
+    if not len(positive):
+        raise ValueError("positive_scores and negative_scores are empty; at least one pair is needed.")
+    for name, scores in (("positive_scores", positive), ("negative_scores", negative)):
+        if np.isnan(scores).any():
+            raise ValueError(f"{name} holds NaN at position {int(np.flatnonzero(np.isnan(scores))[0])}.")
+    return positive, negative
+
+
+def check_labels(name: str, labels, scores: np.ndarray) -> np.ndarray | None:
+    """Labels as an array [n] that can be sorted; a `ValueError` where one is missing."""
+    if labels is None:
+        return None
+    labels = np.asarray(labels)
+    if labels.shape != scores.shape:
+        raise ValueError(f"{name} has shape {labels.shape}; expected one label for each of {len(scores)} pairs.")
+    missing = [i for i, label in enumerate(labels.tolist()) if label is None or label != label]
+    if missing:
+        raise ValueError(f"{name} holds no label at position {missing[0]}.")
+    return labels.astype(str) if labels.dtype == object else labels
+
+
+def preference(positive: np.ndarray, negative: np.ndarray, problem_ids, seed: int, num_resamples: int) -> dict:
+    """The numbers of one set of pairs, as keyword arguments of `PreferenceResult`."""
+    if num_resamples < 1:
+        raise ValueError(f"num_resamples is {num_resamples}; expected 1 or more.")
+    right, ties = (positive > negative).astype(np.float64), int(np.sum(positive == negative))
+    accuracy, n = float(right.mean()), len(right)
+    sums, sizes = cluster_sums(right, problem_ids)
+    low, high = percentile_interval(sums, sizes, num_resamples=num_resamples, seed=seed)
+    return {
+        "accuracy": accuracy, "ties": ties, "tie_rate": ties / n, "half_credit": (float(right.sum()) + ties / 2) / n,
+        "n": n, "ci_low": low, "ci_high": high,
+    }  # fmt: skip
 
 
 class _TieGroups(NamedTuple):

@@ -5,7 +5,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from hf_qualcode.metrics import hit_at_k, mean_reciprocal_rank, ndcg, recall_at_k
+from hf_qualcode.metrics import hit_at_k, mean_reciprocal_rank, ndcg, quality_preference_accuracy, recall_at_k
 
 
 def plain_mrr(grades, k):
@@ -133,3 +133,104 @@ def test_equals_ir_measures_where_nothing_is_tied():
     }
     for result in ir_measures.iter_calc(list(measures), qrels, run):
         assert measures[result.measure](*lists[result.query_id]) == pytest.approx(result.value, abs=1e-9)
+
+
+def random_pairs(rng, n, num_problems, levels=4):
+    """Scores with many ties, and problems of unequal size."""
+    positive, negative = rng.integers(0, levels, n) + 0.4, rng.integers(0, levels, n) + 0.4
+    return positive, negative, np.array([f"p{i}" for i in np.sort(rng.integers(0, num_problems, n) ** 2 // n)])
+
+
+def test_preference_equals_plain_counting_and_scikit_learn():
+    sklearn_metrics = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(3)
+    for n in (1, 2, 17, 80):
+        positive, negative, _ = random_pairs(rng, n, 10)
+        result = quality_preference_accuracy(positive, negative, num_resamples=10)
+        assert result.accuracy == sum(p > q for p, q in zip(positive, negative, strict=True)) / n
+        assert result.ties == sum(p == q for p, q in zip(positive, negative, strict=True))
+        assert (result.n, result.tie_rate, result.by_group) == (n, result.ties / n, {})
+        areas = [sklearn_metrics.roc_auc_score([1, 0], pair) for pair in zip(positive, negative, strict=True)]
+        assert result.half_credit == pytest.approx(np.mean(areas), abs=1e-12)
+
+
+def test_preference_by_hand():
+    result = quality_preference_accuracy([3, 1, 2, 2], [1, 3, 2, 1], groups=["b", "a", "a", "b"])
+    assert (result.accuracy, result.ties, result.half_credit, result.n) == (0.5, 1, 0.625, 4)
+    assert list(result.by_group) == ["a", "b"]
+    assert (result.by_group["a"].accuracy, result.by_group["a"].half_credit) == (0, 0.25)
+    assert (result.by_group["b"].accuracy, result.by_group["b"].n) == (1, 2)
+    constant = quality_preference_accuracy([0.5] * 10, [0.5] * 10)
+    assert (constant.accuracy, constant.half_credit, constant.tie_rate) == (0, 0.5, 1)
+
+
+def test_a_scorer_and_its_negation_share_what_is_not_tied():
+    positive, negative, _ = random_pairs(np.random.default_rng(4), 200, 10)
+    right, wrong = quality_preference_accuracy(positive, negative), quality_preference_accuracy(-positive, -negative)
+    assert right.accuracy + wrong.accuracy + right.tie_rate == pytest.approx(1)
+    assert right.half_credit + wrong.half_credit == pytest.approx(1)
+
+
+def test_infinite_scores_compare_as_numbers_do():
+    result = quality_preference_accuracy([np.inf, -np.inf, np.inf, 0], [0, 0, np.inf, -np.inf])
+    assert (result.accuracy, result.ties) == (0.5, 1)
+
+
+@pytest.mark.parametrize("num_problems", [3, 12, 200])
+def test_interval_equals_a_plain_loop_over_drawn_problems(num_problems):
+    rng = np.random.default_rng(num_problems)
+    positive, negative, problems = random_pairs(rng, 400, num_problems)
+    result = quality_preference_accuracy(positive, negative, problems, num_resamples=20_000)
+    members = [np.flatnonzero(problems == name) for name in np.unique(problems)]
+    right = positive > negative
+    means = []
+    for _ in range(3_000):
+        drawn = np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))])
+        means.append(right[drawn].mean())
+    low, high = np.quantile(means, [0.025, 0.975])
+    # Quantiles of a sample of 3,000 scatter by a few percent of the width.
+    assert result.ci_low == pytest.approx(low, abs=0.08 * (high - low) + 1e-9)
+    assert result.ci_high == pytest.approx(high, abs=0.08 * (high - low) + 1e-9)
+
+
+def test_interval_depends_neither_on_order_nor_on_names():
+    rng = np.random.default_rng(5)
+    for num_problems in (4, 40, 150):
+        positive, negative, problems = random_pairs(rng, 300, num_problems)
+        expected = quality_preference_accuracy(positive, negative, problems)
+        order = rng.permutation(300)
+        renamed = {name: int(number) for number, name in enumerate(rng.permutation(np.unique(problems)))}
+        labels = [renamed[name] for name in problems[order]]
+        assert quality_preference_accuracy(positive[order], negative[order], labels) == expected
+    assert quality_preference_accuracy(positive, negative, problems, seed=7) == quality_preference_accuracy(
+        positive, negative, problems, seed=7
+    )
+    assert quality_preference_accuracy(positive, negative, problems, seed=7) != expected
+
+
+def test_pairs_of_one_problem_are_not_independent():
+    right = np.repeat([1.0, 0.0], 100)
+    alone = quality_preference_accuracy(right, np.full(200, 0.5))
+    together = quality_preference_accuracy(right, np.full(200, 0.5), np.repeat(np.arange(20), 10))
+    assert together.ci_high - together.ci_low > 2 * (alone.ci_high - alone.ci_low)
+    one = quality_preference_accuracy(right, np.full(200, 0.5), ["p"] * 200)
+    assert (one.ci_low, one.ci_high) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([1.0, np.nan], [0, 0]), "positive_scores holds NaN at position 1"),
+        (([1.0], [None]), "negative_scores holds NaN at position 0"),
+        (([1.0, 2.0], [1.0]), "equal length"),
+        (([[1.0]], [[1.0]]), "1-D"),
+        (([], []), "at least one pair"),
+        (([1.0], [0.0], ["a", "b"]), r"problem_ids has shape \(2,\)"),
+        (([1.0, 1.0], [0.0, 0.0], ["a", None]), "problem_ids holds no label at position 1"),
+        (([1.0], [0.0], None, [np.nan]), "groups holds no label at position 0"),
+        (([1.0], [0.0], None, None, 42, 0), "num_resamples is 0"),
+    ],
+)
+def test_preference_errors_say_what_came(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        quality_preference_accuracy(*arguments)

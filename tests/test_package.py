@@ -20,6 +20,8 @@ LEVELS = {
     "lexical": 0,
     "digests": 0,
     "hub": 0,
+    "registration": 0,
+    "resampling": 0,
     "languages": 1,
     "quality": 1,
     "corpus": 2,
@@ -109,7 +111,9 @@ def test_wrong_usage_exits_with_2(arguments, capsys):
 
 def test_commands_are_the_modules_that_add_a_parser():
     with_parser = {
-        file.stem for file in (PACKAGE / "cli").glob("*.py") if "def add_parser(" in file.read_text(encoding="utf-8")
+        file.stem.replace("_", "-")
+        for file in (PACKAGE / "cli").glob("*.py")
+        if "def add_parser(" in file.read_text(encoding="utf-8")
     }
     assert with_parser == set(COMMANDS)
     assert build_parser().prog == "hf-qualcode"

@@ -1,8 +1,11 @@
-"""Dense search with any encoder: exact cosine over the vectors of all documents."""
+"""Any encoder's cosine, exact: as a search over the vectors of all documents, and as a score of single programs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from hf_qualcode.baselines.index_searcher import IndexSearcher
+from hf_qualcode.retrieve.encoder import Encoder, load_encoder
 
 
 def encoder_searcher(
@@ -19,3 +22,47 @@ def encoder_searcher(
     return IndexSearcher(
         corpus_ids, corpus_texts, retriever="dense", encoder=name, ranking_encoder=name, progress=progress
     )
+
+
+class CosineScorer:
+    """A `Scorer`: the cosine of the code's vector with that of instruction, newline and query.
+
+    Args:
+        encoder (`Encoder`): Its query prompt, if it has one, goes before the instruction.
+        progress (`Callable`, *optional*): Called as `progress(stage, done, total)`.
+    """
+
+    def __init__(self, encoder: Encoder, progress: Callable[[str, int, int | None], None] | None = None):
+        self.encoder, self.progress = encoder, progress
+
+    def score(self, instructions: Sequence[str], queries: Sequence[str], codes: Sequence[str]) -> np.ndarray:
+        """See `Scorer.score`. Each distinct text is encoded once."""
+        asked = [f"{instruction}\n{query}" for instruction, query in zip(instructions, queries, strict=True)]
+        query_rows, query_vectors = self._encode(asked, "encoding queries", is_query=True)
+        code_rows, code_vectors = self._encode(codes, "encoding programs", is_query=False)
+        scores = np.empty(len(codes), dtype=np.float32)
+        block = 8192  # rows of vectors gathered at once
+        for start in range(0, len(codes), block):
+            part = slice(start, start + block)
+            scores[part] = np.einsum("ij,ij->i", query_vectors[query_rows[part]], code_vectors[code_rows[part]])
+        return scores
+
+    def _encode(self, texts: Sequence[str], stage: str, is_query: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Rows, int64 [n], in the vectors of the distinct texts."""
+        row: dict[str, int] = {}
+        rows = np.array([row.setdefault(text, len(row)) for text in texts], dtype=np.int64)
+        progress = None if self.progress is None else lambda done, total: self.progress(stage, done, total)
+        return rows, self.encoder.encode(list(row), is_query=is_query, progress=progress)
+
+
+def encoder_scorer(name: str, *, progress=None) -> CosineScorer:
+    """A scorer of single programs.
+
+    Args:
+        name (`str`): As for `encoder_searcher`.
+        progress (`Callable`, *optional*): Called as `progress(stage, done, total)`.
+
+    Raises:
+        `QualcodeError`: If there is no such encoder, or it cannot be loaded.
+    """
+    return CosineScorer(load_encoder(name), progress)

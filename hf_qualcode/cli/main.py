@@ -16,7 +16,17 @@ from hf_qualcode.types import QualcodeError, UsageError
 
 
 # In the order of the help text.
-COMMANDS = ("search", "index", "evaluate", "quickstart", "env")
+COMMANDS = (
+    "search",
+    "index",
+    "evaluate",
+    "dataset",
+    "measure",
+    "install-sonar",
+    "register-metrics",
+    "quickstart",
+    "env",
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -28,7 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"hf-qualcode {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
-        import_module(f"hf_qualcode.cli.{name}").add_parser(subparsers)
+        import_module(f"hf_qualcode.cli.{name.replace('-', '_')}").add_parser(subparsers)
     return parser
 
 

@@ -1,7 +1,7 @@
 """A retrieval test set: documents, queries, and which documents answer which query."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,8 @@ class RetrievalData:
         query_ids (`Sequence[str]`): [num_queries], distinct.
         query_texts (`Sequence[str]`): [num_queries].
         qrels (`Mapping[str, Mapping[str, int]]`): Query id -> document id -> grade; every query has a grade above 0.
+        excluded (`Mapping[str, Collection[str]]`, *optional*): Query id -> documents that are not in this query's
+            pool, as if the corpus lacked them; neither right nor wrong to return.
     """
 
     name: str
@@ -25,6 +27,7 @@ class RetrievalData:
     query_ids: Sequence[str]
     query_texts: Sequence[str]
     qrels: Mapping[str, Mapping[str, int]]
+    excluded: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def __post_init__(self):
         for part, ids, texts in (
@@ -44,3 +47,12 @@ class RetrievalData:
                 raise ValueError(f"{self.name}: query {query_id} has no relevant document.")
             if not known.issuperset(grades):
                 raise ValueError(f"{self.name}: query {query_id} has a judged document outside the corpus.")
+            left_out = self.excluded.get(query_id, ())
+            if not known.issuperset(left_out):
+                raise ValueError(f"{self.name}: query {query_id} has an excluded document outside the corpus.")
+            if any(grades.get(document, 0) > 0 for document in left_out):
+                raise ValueError(f"{self.name}: query {query_id} has a relevant document that is excluded.")
+
+    def pool_size(self, query_id: str) -> int:
+        """Number of documents in a query's pool."""
+        return len(self.corpus_ids) - len(set(self.excluded.get(query_id, ())))

@@ -2,7 +2,7 @@
 
 A document that a searcher does not return is not found, whatever its list might have held further down. Documents with
 equal scores count by expectation (`hf_qualcode.metrics`), so a searcher gains nothing by the order in which it returns
-them.
+them. What a test set excludes from a query's pool is dropped from its list before anything is measured.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -88,7 +88,8 @@ def evaluate_retrieval(data: RetrievalData, searcher: Searcher) -> RetrievalResu
     texts = dict(zip(data.query_ids, data.query_texts, strict=True))
     corpus = frozenset(data.corpus_ids)
     run: dict[str, list[ScoredDocument]] = {}
-    pending, depth = list(data.query_ids), min(_DEPTH, len(corpus))
+    # Deep enough that `_DEPTH` are left of every list when what its query excludes has been dropped.
+    pending, depth = list(data.query_ids), min(_DEPTH + max(_num_excluded(data)), len(corpus))
     while pending:
         answers = searcher.search([texts[query_id] for query_id in pending], depth)
         if len(answers) != len(pending):
@@ -97,9 +98,11 @@ def evaluate_retrieval(data: RetrievalData, searcher: Searcher) -> RetrievalResu
             run[query_id] = _checked(query_id, answer, corpus)
         if depth >= len(corpus):
             break
-        pending = [query_id for query_id in pending if len(run[query_id]) >= depth and _ends_in_ties(run[query_id])]
+        pending = [
+            query_id for query_id in pending if len(run[query_id]) >= depth and _cut_in_ties(data, query_id, run)
+        ]
         depth = min(8 * depth, len(corpus))
-    return _measure(data, {query_id: run[query_id] for query_id in data.query_ids})
+    return _measure(data, {query_id: _in_pool(data, query_id, run[query_id]) for query_id in data.query_ids})
 
 
 def evaluate_run(data: RetrievalData, run: Mapping[str, Sequence[ScoredDocument]]) -> RetrievalResult:
@@ -126,12 +129,15 @@ def evaluate_run(data: RetrievalData, run: Mapping[str, Sequence[ScoredDocument]
     checked = {query_id: _checked(query_id, run.get(query_id, ()), corpus) for query_id in data.query_ids}
     # Only the longest lists of a run were cut; a shorter one held all that its system had to say.
     longest = max(map(len, checked.values()))
-    cut = sum(longest == len(answer) < len(corpus) and _ends_in_ties(answer) for answer in checked.values())
-    return _measure(data, checked, cut_ties=cut)
+    cut = sum(
+        longest == len(answer) < len(corpus) and _cut_in_ties(data, query_id, checked)
+        for query_id, answer in checked.items()
+    )
+    return _measure(data, {query_id: _in_pool(data, query_id, checked[query_id]) for query_id in checked}, cut)
 
 
 def random_baseline(data: RetrievalData) -> RetrievalResult:
-    """What a random order of the corpus gets on average, in closed form: one group of ties that holds everything.
+    """What a random order of each query's pool gets on average, in closed form: one group of ties that holds it all.
 
     Args:
         data (`RetrievalData`): The test set.
@@ -139,18 +145,17 @@ def random_baseline(data: RetrievalData) -> RetrievalResult:
     Returns:
         `RetrievalResult`: Expected values; no run.
     """
-    scores = np.zeros(len(data.corpus_ids))
 
     @cache
-    def expected(num_relevant: int) -> dict[str, float]:
-        grades = np.zeros(len(scores))
+    def expected(pool_size: int, num_relevant: int) -> dict[str, float]:
+        scores, grades = np.zeros(pool_size), np.zeros(pool_size)
         grades[:num_relevant] = 1
         return {name: metric(scores, grades, num_relevant) for name, metric in METRICS.items()}
 
-    rows = [expected(_num_relevant(data, query_id)) for query_id in data.query_ids]
+    sizes = [(data.pool_size(query_id), _num_relevant(data, query_id)) for query_id in data.query_ids]
+    rows = [expected(*size) for size in sizes]
     values = {name: np.array([row[name] for row in rows]) for name in METRICS}
-    ranks = [_expected_first(len(scores), _num_relevant(data, query_id)) for query_id in data.query_ids]
-    return RetrievalResult(list(data.query_ids), values, ranks)
+    return RetrievalResult(list(data.query_ids), values, [_expected_first(*size) for size in sizes])
 
 
 def _checked(query_id: str, answer: Sequence[ScoredDocument], corpus: frozenset[str]) -> list[ScoredDocument]:
@@ -166,9 +171,21 @@ def _checked(query_id: str, answer: Sequence[ScoredDocument], corpus: frozenset[
     return sorted(answer, key=lambda document: -document.score)
 
 
-def _ends_in_ties(answer: Sequence[ScoredDocument]) -> bool:
-    """Whether the last score is shared, by a group that begins within the first `MAX_CUT`."""
-    return len(answer) > 1 and answer[-1].score == answer[min(MAX_CUT, len(answer) - 1) - 1].score
+def _num_excluded(data: RetrievalData) -> list[int]:
+    return [len(data.corpus_ids) - data.pool_size(query_id) for query_id in data.query_ids]
+
+
+def _in_pool(data: RetrievalData, query_id: str, answer: list[ScoredDocument]) -> list[ScoredDocument]:
+    excluded = frozenset(data.excluded.get(query_id, ()))
+    return [document for document in answer if document.doc_id not in excluded] if excluded else answer
+
+
+def _cut_in_ties(data: RetrievalData, query_id: str, run: Mapping[str, list[ScoredDocument]]) -> bool:
+    """Whether a list that was cut ends within a group of ties that begins within the first `MAX_CUT` of the pool."""
+    answer = run[query_id]
+    if len(answer) < 2 or answer[-1].score != answer[-2].score:
+        return False
+    return sum(document.score > answer[-1].score for document in _in_pool(data, query_id, answer)) < MAX_CUT
 
 
 def _expected_first(num_tied: int, num_relevant: int) -> float:

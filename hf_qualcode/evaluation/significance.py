@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hf_qualcode.resampling import cluster_sums, percentile_interval
+
 
 _BLOCK = 4_000_000  # Draws held at once: 32 MB.
 _EXACT_LIMIT = 12  # Non-zero differences up to which all 2^n exchanges are tried.
@@ -55,9 +57,8 @@ def bootstrap_mean(
     """
     values = _checked(values)
     sums, sizes = _cluster_sums(values, clusters)
-    means = _resampled_means(sums, sizes, num_resamples, np.random.default_rng(seed))
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(values.mean()), float(low), float(high))
+    low, high = percentile_interval(sums, sizes, num_resamples=num_resamples, seed=seed, level=level)
+    return Interval(float(values.mean()), low, high)
 
 
 def paired_bootstrap(
@@ -165,32 +166,10 @@ def _differences(first, second) -> np.ndarray:
 
 
 def _cluster_sums(values: np.ndarray, clusters) -> tuple[np.ndarray, np.ndarray]:
-    """Sum and number of values of each cluster; each value alone without clusters."""
-    if clusters is None:
-        return values, np.ones(len(values))
-    clusters = np.asarray(clusters)
-    if clusters.shape != values.shape:
-        raise ValueError(f"clusters has shape {clusters.shape}; expected one label for each of {len(values)} values.")
-    _, labels = np.unique(clusters, return_inverse=True)
-    return np.bincount(labels, values), np.bincount(labels).astype(np.float64)
-
-
-def _resampled_means(sums: np.ndarray, sizes: np.ndarray, num_resamples: int, rng: np.random.Generator) -> np.ndarray:
-    num_clusters = len(sums)
-    kinds, counts = np.unique(np.stack([sums, sizes]), axis=1, return_counts=True)
-    means = np.empty(num_resamples)
-    if len(counts) <= max(2, num_clusters // 8):
-        # Few distinct results (hits, reciprocal ranks): one multinomial draw a resample instead of one draw an item.
-        step = max(1, _BLOCK // len(counts))
-        for start in range(0, num_resamples, step):
-            drawn = rng.multinomial(num_clusters, counts / num_clusters, size=min(step, num_resamples - start))
-            means[start : start + step] = (drawn @ kinds[0]) / (drawn @ kinds[1])
-        return means
-    step = max(1, _BLOCK // num_clusters)
-    equal_sizes = bool((sizes == sizes[0]).all())
-    for start in range(0, num_resamples, step):
-        drawn = rng.integers(0, num_clusters, (min(step, num_resamples - start), num_clusters), np.int32)
-        totals = sums[drawn].sum(axis=1)
-        weights = sizes[0] * num_clusters if equal_sizes else sizes[drawn].sum(axis=1)
-        means[start : start + step] = totals / weights
-    return means
+    if clusters is not None:
+        clusters = np.asarray(clusters)
+        if clusters.shape != values.shape:
+            raise ValueError(
+                f"clusters has shape {clusters.shape}; expected one label for each of {len(values)} values."
+            )
+    return cluster_sums(values, clusters)

@@ -6,6 +6,15 @@ A module `hf_qualcode/languages/<name>.py` defines `LANGUAGE = Language(...)`; a
 from hf_qualcode.languages._base import Language
 from hf_qualcode.languages._lookup import get_language, language_names, language_of
 from hf_qualcode.languages._parsing import ParseLimitError
+from hf_qualcode.languages._python_form import normal_python_tree, parse_python
 
 
-__all__ = ["Language", "ParseLimitError", "get_language", "language_names", "language_of"]
+__all__ = [
+    "Language",
+    "ParseLimitError",
+    "get_language",
+    "language_names",
+    "language_of",
+    "normal_python_tree",
+    "parse_python",
+]

@@ -65,6 +65,11 @@ class Language:
         inner_comment_markers (`tuple[str, ...]`): Openings of comments that document what *encloses* them.
         idle_line (`str`): Regular expression of whole lines without content.
         variants (`tuple[str, ...]`): Suffixes that have a grammar of their own.
+        compile_error (`Callable[[str], str | None]`, *optional*): Says why a text does not compile, `None` if it does.
+        normal_form (`Callable[[str], str]`, *optional*): The text without comments, with names of no meaning and one
+            layout.
+        fingerprint (`Callable[[str], str]`, *optional*): Equal for texts that differ in names, comments and layout
+            alone.
     """
 
     name: str
@@ -78,6 +83,9 @@ class Language:
     inner_comment_markers: tuple[str, ...] = ()
     idle_line: str = LONE_BRACKETS
     variants: tuple[str, ...] = ()
+    compile_error: Callable[[str], str | None] | None = None
+    normal_form: Callable[..., str] | None = None
+    fingerprint: Callable[..., str] | None = None
 
     def grammar_and_query(self, suffix: str) -> tuple[tree_sitter.Language, tree_sitter.Query]:
         """Returns the compiled grammar and query for files that end in `suffix`, loaded on first use."""

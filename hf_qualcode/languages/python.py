@@ -1,6 +1,7 @@
 """Python 2 and 3."""
 
 from hf_qualcode.languages._base import LONE_BRACKETS, Language
+from hf_qualcode.languages._python_form import compile_error, fingerprint, normal_form
 
 
 def load_grammar(suffix: str) -> object:
@@ -15,6 +16,9 @@ LANGUAGE = Language(
     load_grammar=load_grammar,
     interpreters=("python", "pypy", "ipython"),
     leading_comments=False,
+    compile_error=compile_error,
+    normal_form=normal_form,
+    fingerprint=fingerprint,
     idle_line=LONE_BRACKETS + r"|\s*pass\s*(?:#.*)?",
     query="""
     (function_definition name: (identifier) @name body: (block) @body) @function

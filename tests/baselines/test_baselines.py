@@ -34,7 +34,7 @@ def tiny_minilm(tiny_bert, monkeypatch, tmp_path):
 
 
 def test_there_are_baselines():
-    assert {"bm25", "static", "minilm", "hybrid", "default"} <= set(BASELINES)
+    assert {"bm25", "static_embedding", "minilm", "hybrid", "default"} <= set(BASELINES)
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hf_qualcode.evaluation.report import comparison_report, comparison_table, retrieval_report, retrieval_table
+from hf_qualcode.evaluation.report import comparison_report, comparison_table, ranking_table, retrieval_report
 from hf_qualcode.evaluation.retrieval import METRICS, RetrievalResult
 from hf_qualcode.types import QualcodeError
 
@@ -33,7 +33,7 @@ def test_json_has_the_common_keys_and_round_trips():
 
 def test_table_names_everything():
     report = retrieval_report("cosqa:DIR", {"split": "dev"}, "m", make_result([1, 0]), {"b": make_result([1, 0])})
-    text = retrieval_table(report).to_text()
+    text = ranking_table(report).to_text()
     assert "2 queries" in text
     assert "0.500" in text
     assert "+0.000 [+0.000, +0.000]" in text

@@ -155,9 +155,72 @@ def test_random_baseline_is_the_mean_over_orders():
         assert values == pytest.approx(tied.values[name]), name
 
 
+def without_excluded(data, query_number):
+    """The same test set for one query, with a corpus that never held what it excludes."""
+    query_id = data.query_ids[query_number]
+    left_out = data.excluded.get(query_id, ())
+    ids = [doc_id for doc_id in data.corpus_ids if doc_id not in left_out]
+    return RetrievalData(
+        "toy", "dev", ids, ["code"] * len(ids), [query_id], [data.query_texts[query_number]],
+        {query_id: {d: g for d, g in data.qrels[query_id].items() if d in ids}},
+    )  # fmt: skip
+
+
+def data_with_excluded(num_queries=12, num_documents=900, seed=3):
+    rng = np.random.default_rng(seed)
+    relevant = [rng.choice(num_documents, rng.integers(1, 4), replace=False).tolist() for _ in range(num_queries)]
+    plain = make_data(num_queries, num_documents, relevant)
+    excluded = {
+        f"q{i}": [f"d{d}" for d in rng.permutation(num_documents)[: rng.choice([0, 1, 250, 600])] if d not in ours]
+        for i, ours in enumerate(relevant)
+    }
+    fields = {name: getattr(plain, name) for name in RetrievalData.__slots__}
+    return RetrievalData(**{**fields, "excluded": excluded})
+
+
+def test_excluded_documents_are_as_if_the_corpus_lacked_them():
+    data = data_with_excluded()
+    rng = np.random.default_rng(4)
+    scores = rng.integers(0, rng.choice([2, 7, 60, 10_000], (12, 1)), (12, 900)).astype(float)
+    # Excluded documents lead some lists: what is left of the first 200 would be too little.
+    for i, query_id in enumerate(data.query_ids[::2]):
+        scores[2 * i, [int(d[1:]) for d in data.excluded[query_id]]] += 20_000
+    result = evaluate_retrieval(data, MatrixSearcher(scores))
+    for i in range(12):
+        alone = without_excluded(data, i)
+        kept = [int(d[1:]) for d in alone.corpus_ids]
+        answer = [ScoredDocument(f"d{d}", scores[i, d]) for d in kept]
+        expected = evaluate_retrieval(alone, FixedSearcher(answer))
+        for name in result.values:
+            assert result.values[name][i] == pytest.approx(expected.values[name][0]), (i, name)
+        if result.ranks[i] is None:  # beyond the depth of the search
+            assert expected.ranks[0] > 200
+        else:
+            assert result.ranks[i] == pytest.approx(expected.ranks[0])
+        assert not {document.doc_id for document in result.run[f"q{i}"]} & set(data.excluded[f"q{i}"])
+
+
+def test_excluded_documents_leave_runs_and_the_random_baseline():
+    data = data_with_excluded()
+    scores = np.random.default_rng(5).permutation(12 * 900).reshape(12, 900)
+    searched = evaluate_retrieval(data, MatrixSearcher(scores))
+    whole = {f"q{i}": [ScoredDocument(f"d{d}", float(scores[i, d])) for d in range(900)] for i in range(12)}
+    for run in (whole, searched.run):
+        again = evaluate_run(data, run)
+        assert all(np.array_equal(again.values[name], values) for name, values in searched.values.items())
+    chance = random_baseline(data)
+    tied = evaluate_retrieval(data, MatrixSearcher(np.zeros((12, 900))))
+    for name, values in chance.values.items():
+        assert values == pytest.approx(tied.values[name]), name
+    assert chance.ranks == pytest.approx(tied.ranks)
+    assert data.pool_size("q0") == len(without_excluded(data, 0).corpus_ids)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        ({"excluded": {"q0": ["x"]}}, "excluded document outside"),
+        ({"excluded": {"q1": ["d1"]}}, "q1 has a relevant document that is excluded"),
         ({"corpus_texts": ["code"]}, "ids for 1 texts"),
         ({"corpus_ids": ["d0", "d0", "d1"]}, "corpus ids are not distinct"),
         ({"query_ids": [], "query_texts": []}, "no queries"),

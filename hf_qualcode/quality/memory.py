@@ -1,0 +1,12 @@
+"""Memory usage: peak memory, by the judge or measured again. The rules are those of speed (SynH-Rank, section 3.1)."""
+
+from hf_qualcode.quality.speed import POSITIVE_IS_DRAWN, is_clear, is_pair, label, reason_without_pair
+
+
+PLACE = 2
+PHRASE = "memory-efficient"
+NEGATED_PHRASE = "memory-hungry"
+UNIT = "KB"
+JUDGE_SOURCE = "the judge's memory (KB), one run"
+
+__all__ = ["POSITIVE_IS_DRAWN", "is_clear", "is_pair", "label", "reason_without_pair"]
