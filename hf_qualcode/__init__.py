@@ -14,6 +14,7 @@ _PUBLIC = {
     "CodeIndex": "hf_qualcode.retrieve.index",
     "CodeSearcher": "hf_qualcode.retrieve.search",
     "Hit": "hf_qualcode.types",
+    "instruction_for": "hf_qualcode.quality",
     "metrics": None,
     "register_metrics": "hf_qualcode.registration",
 }

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from hf_qualcode.benchmark.inputs import generate_inputs
 from hf_qualcode.benchmark.statements import Statement, read_statement
-from hf_qualcode.benchmark.trials import MIN_AGREEING, Answer, InputVerdict, choose_inputs, judge_input
+from hf_qualcode.benchmark.trials import MIN_AGREEING, MIN_SIZES, Answer, InputVerdict, choose_inputs, judge_input
 from hf_qualcode.benchmark.workers import run_tasks
 from hf_qualcode.quality import measuring
 from hf_qualcode.quality.sandbox import Limits, Run, Sandbox
@@ -33,7 +33,7 @@ from hf_qualcode.types import QualcodeError
 
 
 STAGE = "measuring problems"
-FORMAT = 1
+FORMAT = 2
 
 ROUNDS = 3
 LIMITS = Limits(cpu_seconds=10, memory_bytes=1 << 30)
@@ -41,7 +41,7 @@ LIMITS = Limits(cpu_seconds=10, memory_bytes=1 << 30)
 ENOUGH_SECONDS = 1.0
 # Under Valgrind a program is 40 to 100 times slower.
 COUNTING_SLOWDOWN = 150
-SIZES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+SIZES = (0.003, 0.02, 0.1, 0.3, 1.0)
 
 MIN_INSTRUCTIONS = 5_000_000
 MIN_CPU_MS = 5.0
@@ -316,12 +316,30 @@ def _try_inputs(
     verdicts: list[InputVerdict] = []
     for one in tried:
         answers.append({name: _answer(bench, text, one.text) for name, text in sound.items()})
-        verdicts.append(judge_input(answers[-1], _same))
-        if verdicts[-1].slowest_seconds >= ENOUGH_SECONDS:
+        verdicts.append(_without_slow_moments(bench, sound, one.text, answers[-1]))
+        num_agreed = sum(verdict.is_agreed for verdict in verdicts)
+        if verdicts[-1].slowest_seconds >= ENOUGH_SECONDS and num_agreed >= MIN_SIZES:
             break
         if answers[-1] and all(answer.outcome == "timeout" for answer in answers[-1].values()):
             break
     return answers, verdicts
+
+
+def _without_slow_moments(
+    bench: _Bench, sound: Mapping[str, str], stdin: bytes, answers: dict[str, Answer]
+) -> InputVerdict:
+    """Judges an input; the program that seems slowest is run again, so that no slow moment of the machine counts."""
+    turns = Counter()
+    while True:
+        verdict = judge_input(answers, _same)
+        if not verdict.counts:
+            return verdict
+        slowest = max(verdict.agreeing, key=lambda name: answers[name].net_seconds)
+        if turns[slowest] == ROUNDS - 1:
+            return verdict
+        turns[slowest] += 1
+        again = _answer(bench, sound[slowest], stdin)
+        answers[slowest] = answers[slowest]._replace(net_seconds=min(again.net_seconds, answers[slowest].net_seconds))
 
 
 def _answer(bench: _Bench, text: str, stdin: bytes) -> Answer:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 MIN_AGREEING = 3
 MIN_SIZES = 3
 MIN_NET_SECONDS = 0.1
+# Instructions are counted at a fiftieth of the speed.
+MOST_COUNTED_SECONDS = 0.5
 
 
 class Answer(NamedTuple):
@@ -54,7 +56,8 @@ class Choice(NamedTuple):
     """The inputs that a problem is measured on, as positions.
 
     Attributes:
-        speed (`int`): The smallest that counts: instructions are counted at a fiftieth of the speed.
+        speed (`int`): The largest that counts and keeps the slowest within half a second, for instructions are
+            counted at a fiftieth of the speed; the smallest that counts where none does.
         memory (`int`): The largest that counts.
     """
 
@@ -107,4 +110,5 @@ def choose_inputs(verdicts: Sequence[InputVerdict]) -> Choice | str:
     counting = [position for position, verdict in enumerate(verdicts) if verdict.counts]
     if not counting:
         return "never_slow"
-    return Choice(counting[0], counting[-1])
+    short = [position for position in counting if verdicts[position].slowest_seconds <= MOST_COUNTED_SECONDS]
+    return Choice(short[-1] if short else counting[0], counting[-1])

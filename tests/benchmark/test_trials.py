@@ -44,7 +44,8 @@ def test_the_order_of_programs_decides_nothing():
     assert judge_input(answers, equal).agreeing == ("b", "c", "d")
 
 
-AGREED, FAST, SPLIT = InputVerdict(("a", "b", "c"), 0.1), InputVerdict(("a", "b", "c"), 0.099), InputVerdict((), 0.0)
+FAST, AGREED, SLOW = (InputVerdict(("a", "b", "c"), seconds) for seconds in (0.099, 0.1, 0.51))
+SPLIT = InputVerdict((), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,9 @@ AGREED, FAST, SPLIT = InputVerdict(("a", "b", "c"), 0.1), InputVerdict(("a", "b"
         ([FAST, SPLIT, AGREED], "too_few_sizes"),
         ([FAST, FAST, FAST], "never_slow"),
         ([FAST, FAST, AGREED], Choice(2, 2)),
-        ([FAST, SPLIT, AGREED, AGREED, SPLIT], Choice(2, 3)),
+        ([FAST, SPLIT, AGREED, AGREED, SPLIT], Choice(3, 3)),
+        ([AGREED, AGREED, SLOW, SLOW], Choice(1, 3)),
+        ([FAST, FAST, SLOW, SLOW], Choice(2, 3)),
     ],
 )
 def test_choice(verdicts, expected):

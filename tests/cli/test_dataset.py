@@ -88,7 +88,7 @@ def test_a_proxy_is_named_on_stderr_and_in_every_output(codenet, tmp_path, capsy
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "--smells is missing.*sonar.*none: no maintainability labels"),
+        ([], "--smells is missing.*sonar.*none \(no maintainability labels\)"),
         (["--smells", "sonnar"], "unknown smell engine 'sonnar'.*sonar"),
         (["--smells", "_base"], "unknown smell engine"),
         (["--smells", "none", "--seed", "-1"], "--seed -1"),
