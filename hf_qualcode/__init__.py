@@ -15,6 +15,7 @@ _PUBLIC = {
     "CodeSearcher": "hf_qualcode.retrieve.search",
     "Hit": "hf_qualcode.types",
     "instruction_for": "hf_qualcode.quality",
+    "losses": None,
     "metrics": None,
     "register_metrics": "hf_qualcode.registration",
 }

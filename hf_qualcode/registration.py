@@ -4,6 +4,7 @@
 metrics that come with this package are put into that cache.
 """
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -76,7 +77,12 @@ def _replace(target: Path, content: bytes) -> None:
 
 
 def _make_newest(target: Path) -> None:
-    times = {file: file.stat().st_mtime_ns for file in target.parent.parent.glob(f"*/{target.name}")}
-    latest = max((time for file, time in times.items() if file != target), default=None)
-    if latest is not None and latest >= times[target]:
+    others = []
+    for file in target.parent.parent.glob(f"*/{target.name}"):
+        # What is no file (a link to nowhere, an entry that somebody clears away just now) is never loaded.
+        with contextlib.suppress(OSError):
+            if file != target:
+                others.append(file.stat().st_mtime_ns)
+    latest = max(others, default=None)
+    if latest is not None and latest >= target.stat().st_mtime_ns:
         os.utime(target, ns=(latest + 1_000_000_000, latest + 1_000_000_000))

@@ -24,8 +24,15 @@ def encoder_searcher(
     )
 
 
+# Vectors that are kept from one call to the next: 170,000 texts of MiniLM.
+_KEPT_BYTES = 1 << 28
+
+
 class CosineScorer:
     """A `Scorer`: the cosine of the code's vector with that of instruction, newline and query.
+
+    A text's vector depends on no other text, so it is kept: a call with other instructions, or with the same texts in
+    another order, encodes only what no call before it had.
 
     Args:
         encoder (`Encoder`): Its query prompt, if it has one, goes before the instruction.
@@ -34,6 +41,7 @@ class CosineScorer:
 
     def __init__(self, encoder: Encoder, progress: Callable[[str, int, int | None], None] | None = None):
         self.encoder, self.progress = encoder, progress
+        self._kept: dict[bool, dict[str, np.ndarray]] = {True: {}, False: {}}  # of queries and of programs
 
     def score(self, instructions: Sequence[str], queries: Sequence[str], codes: Sequence[str]) -> np.ndarray:
         """See `Scorer.score`. Each distinct text is encoded once."""
@@ -51,8 +59,16 @@ class CosineScorer:
         """Rows, int64 [n], in the vectors of the distinct texts."""
         row: dict[str, int] = {}
         rows = np.array([row.setdefault(text, len(row)) for text in texts], dtype=np.int64)
+        kept = self._kept[is_query]
+        new = [text for text in row if text not in kept]
         progress = None if self.progress is None else lambda done, total: self.progress(stage, done, total)
-        return rows, self.encoder.encode(list(row), is_query=is_query, progress=progress)
+        vectors = np.empty((len(row), self.encoder.dimension), dtype=np.float32)
+        vectors[[row[text] for text in new]] = self.encoder.encode(new, is_query=is_query, progress=progress)
+        for text in row.keys() & kept.keys():
+            vectors[row[text]] = kept[text]
+        room = _KEPT_BYTES // vectors.itemsize // self.encoder.dimension - sum(map(len, self._kept.values()))
+        kept.update((text, vectors[row[text]].copy()) for text in new[: max(0, room)])
+        return rows, vectors
 
 
 def encoder_scorer(name: str, *, progress=None) -> CosineScorer:

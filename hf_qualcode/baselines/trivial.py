@@ -7,6 +7,7 @@ counts ties as misses.
 import ast
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -39,12 +40,13 @@ class CodeScorer:
 _IMPORT_LINE = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import|import\s+([\w.]+))", re.MULTILINE)
 
 
-def program_modules(code: str) -> list[str]:
+@lru_cache(maxsize=1 << 16)
+def program_modules(code: str) -> tuple[str, ...]:
     """Top-level names of the modules that a program imports, one entry an imported name."""
     tree = parse_python(code)
     if tree is not None:
-        return imported_modules(tree)
-    return [(first or second).split(".")[0] for first, second in _IMPORT_LINE.findall(code)]
+        return tuple(imported_modules(tree))
+    return tuple((first or second).split(".")[0] for first, second in _IMPORT_LINE.findall(code))
 
 
 def _lines(code: str) -> int:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import hf_qualcode
 from hf_qualcode.benchmark.cards import render_card
+from hf_qualcode.benchmark.codenet import CodeNet
 from hf_qualcode.benchmark.collecting import collect
-from hf_qualcode.benchmark.labelling import LabelSource, judge_labels, remeasured_labels
+from hf_qualcode.benchmark.labelling import LabelSource, check_remeasuring, judge_labels, remeasured_labels
 from hf_qualcode.benchmark.mc_qualcode import TRIPLETS_PER_CONFIG, fill_mc_qualcode
 from hf_qualcode.benchmark.negatives import NUM_NEGATIVES
 from hf_qualcode.benchmark.qualcode import fill_qualcode
@@ -53,8 +54,12 @@ def build(
 
     Raises:
         `UsageError`: When `out` is a file or holds anything else than an earlier build.
-        `QualcodeError`: When `codenet` is none, or `out` cannot be written.
+        `QualcodeError`: When `codenet` is none, `out` cannot be written, or programs are to be measured and cannot be.
     """
+    # Before anything is made: what would end a long build is said at its beginning.
+    CodeNet.open(codenet)
+    if labels == "remeasured":
+        check_remeasuring(inputs)
     with Workplace(out) as place:
         judged = collect(
             codenet, place.folder / "collected", smells=smells, keep_zero=keep_zero, num_proc=num_proc,

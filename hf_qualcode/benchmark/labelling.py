@@ -96,6 +96,19 @@ def _label_row(program: Program, collection, source: LabelSource) -> dict:
     }
 
 
+def check_remeasuring(inputs: Path | None = None) -> None:
+    """Tells before a long build begins what would end it.
+
+    Raises:
+        `QualcodeError`: When this installation or this machine cannot measure, or `inputs` holds none.
+    """
+    if find_spec(_REMEASURING) is None:
+        raise QualcodeError(
+            "--labels remeasured is not available in this version; use --labels judge, the paper's labels"
+        )
+    import_module(_REMEASURING).check_measuring(inputs)
+
+
 def remeasured_labels(
     collection, work: Path, engine, *, inputs: Path | None, progress, num_proc: int
 ) -> LabelSource:
@@ -110,12 +123,9 @@ def remeasured_labels(
         num_proc (`int`): Processes.
 
     Raises:
-        `QualcodeError`: When this installation cannot measure.
+        `QualcodeError`: As of `check_remeasuring`.
     """
-    if find_spec(_REMEASURING) is None:
-        raise QualcodeError(
-            "--labels remeasured is not available in this version; use --labels judge, the paper's labels"
-        )
+    check_remeasuring(inputs)
     remeasure = import_module(_REMEASURING).remeasure
     measured = remeasure(collection, work, inputs=inputs, progress=progress, num_proc=num_proc)
     judge = judge_labels(engine)

@@ -72,8 +72,8 @@ class PreferenceData:
         split (`str`): `"test"`.
         metric (`str`): `"qpa"` or `"mca"`.
         pairs (`list[PreferencePair]`): In the order of the files.
-        labels (`dict[str, LabelRow]`): Submission id -> what is known about it; empty where the data set has no
-            `labels` configuration.
+        labels (`dict[str, LabelRow]`): Submission id -> what is known about it, for every program of the data set,
+            in a pair or not; empty where it has no `labels` configuration.
     """
 
     name: str
@@ -94,7 +94,7 @@ def load_pairs(source: str, config: str | None = None, split: str = SPLIT) -> Pr
         split (`str`, *optional*, defaults to `"test"`): There is only this one.
 
     Returns:
-        `PreferenceData`: The pairs, and the labels of their programs.
+        `PreferenceData`: The pairs, and the labels of all programs.
 
     Raises:
         `UsageError`: On another configuration or split.
@@ -112,8 +112,8 @@ def load_pairs(source: str, config: str | None = None, split: str = SPLIT) -> Pr
     _check_distinct([pair.id for pair in pairs], source, "pair")
     labels = {}
     if LABELS in place.configs:
-        used = {submission_id for pair in pairs for submission_id in (pair.positive_id, pair.negative_id)}
-        labels = {row.submission_id: row for row in _label_rows(place) if row.submission_id in used}
+        # Those of no pair too: the noise of the labels shows best in programs that are too near to be paired.
+        labels = {row.submission_id: row for row in _label_rows(place)}
     return PreferenceData(place.name, configs, split, "qpa" if place.name == "qualcode" else "mca", pairs, labels)
 
 
@@ -147,7 +147,7 @@ def load_qualcode_retrieval(source: str, split: str = SPLIT) -> RetrievalData:
         split (`str`, *optional*, defaults to `"test"`): There is only this one.
 
     Returns:
-        `RetrievalData`: With what leaves each query's pool.
+        `RetrievalData`: With what leaves each query's pool; the queries of a problem are a cluster.
 
     Raises:
         `UsageError`: On another split, or a data set without this task.
@@ -170,6 +170,7 @@ def load_qualcode_retrieval(source: str, split: str = SPLIT) -> RetrievalData:
             query_texts=[row["text"] for row in queries],
             qrels=qrels,
             excluded={row["_id"]: frozenset(row["excluded_ids"]) for row in queries},
+            clusters={row["_id"]: row["problem_id"] for row in queries},
         )
     except ValueError as error:
         raise QualcodeError(f"{source}: corpus, queries and qrels do not fit together ({error})") from None
@@ -322,7 +323,14 @@ def _graded_list(source: str, row: dict) -> GradedList:
     )
 
 
+_REPEATED = ("problem_id", "smell_engine", "smell_engine_version", "remeasured_speed_unit", "remeasured_memory_unit")
+
+
 def _label_rows(place: _Place) -> Iterator[LabelRow]:
+    shared: dict = {}  # one copy of what thousands of rows repeat
     for row in place.rows(LABELS):
         rules = row["smell_rules"]
-        yield LabelRow(**{**row, "smell_rules": None if rules is None else tuple(rules)})
+        row["smell_rules"] = None if rules is None else tuple(rules)
+        yield LabelRow(
+            **row | {name: shared.setdefault(row[name], row[name]) for name in (*_REPEATED, "smell_rules")}
+        )

@@ -63,7 +63,9 @@ def choose_pair(problem: Problem, dimension: str, seed: int) -> Chosen | str:
         return program.values[dimension], drawn, program.submission_id
 
     def worst_first(program: Program):
-        return -program.values[dimension], -len(set(program.smell_rules or ())), program.submission_id
+        # Kinds of smells say nothing about time or memory, whose pairs must not depend on the engine.
+        kinds = len(set(program.smell_rules or ())) if dimension == "maintainability" else 0
+        return -program.values[dimension], -kinds, program.submission_id
 
     # With one program a text, the first two of each side are all that can matter.
     legal = [

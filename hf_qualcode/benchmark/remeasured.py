@@ -14,6 +14,7 @@ input.
 
 import hashlib
 import json
+import os
 import platform
 import shutil
 from collections import Counter
@@ -108,6 +109,17 @@ class Remeasured:
     report: dict = field(repr=False)
 
 
+def check_measuring(inputs: Path | None = None) -> Sandbox:
+    """Opens the sandbox and looks whether there are inputs: what can be told before a long run begins.
+
+    Raises:
+        `QualcodeError`: When programs cannot be shut in on this machine, or `inputs` holds none.
+    """
+    if inputs is not None and not any(path.is_file() for path in Path(inputs).glob("*/*.in")):
+        raise QualcodeError(f"{inputs} holds no inputs; expected files like {inputs}/p00001/1.in")
+    return Sandbox.open()
+
+
 def remeasure(
     collection,
     work: Path,
@@ -134,9 +146,7 @@ def remeasure(
     Raises:
         `QualcodeError`: When programs cannot be shut in on this machine, or `inputs` holds none.
     """
-    if inputs is not None and not any(Path(inputs).glob("*/*.in")):
-        raise QualcodeError(f"{inputs} holds no inputs; expected files like {inputs}/p00001/1.in")
-    sandbox = Sandbox.open()
+    sandbox = check_measuring(inputs)
     if count_instructions is None:
         count_instructions = shutil.which("valgrind", path="/usr/bin:/usr/local/bin:/bin") is not None
     results = Path(work) / "remeasured"
@@ -169,12 +179,18 @@ def _open_measuring(collection, results: Path, inputs: Path | None, counts_instr
         path = _result_path(results, problem_id)
         if not _is_finished(path, key):
             result = {"key": key, **measure_problem(bench, statement, programs, tried)}
-            aside = path.with_suffix(".partial")
+            aside = path.with_suffix(f".{os.getpid()}.partial")
             aside.write_text(json.dumps(result, indent=1) + "\n")
             aside.replace(path)
         return problem_id
 
-    yield measure
+    def measure_or_say(problem_id: str) -> str:
+        try:
+            return measure(problem_id)
+        except OSError as error:  # the disk is full, or an input cannot be read
+            raise QualcodeError(f"{problem_id} could not be measured: {error}") from error
+
+    yield measure_or_say
 
 
 def _measure_here(arguments: tuple, problem_ids: Sequence[str]) -> Iterator[str]:
@@ -189,7 +205,7 @@ def _result_path(results: Path, problem_id: str) -> Path:
 def _is_finished(path: Path, key: str) -> bool:
     try:
         return json.loads(path.read_text())["key"] == key
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return False  # not begun, cut off or made by another version: measured anew
 
 
@@ -203,7 +219,8 @@ def _key(programs: Mapping[str, str], statement: Statement, tried, counts_instru
 
 
 def _given_inputs(folder: Path, problem_id: str) -> list[MeasuredInput] | str:
-    files = sorted((Path(folder) / problem_id).glob("*.in"), key=lambda path: (path.stat().st_size, path.name))
+    found = [path for path in (Path(folder) / problem_id).glob("*.in") if path.is_file()]
+    files = sorted(found, key=lambda path: (path.stat().st_size, path.name))
     return [MeasuredInput(path.name, path.stat().st_size, path.read_bytes()) for path in files] or "none given"
 
 

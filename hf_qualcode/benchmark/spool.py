@@ -6,6 +6,7 @@ problem without one, or with another key, is not done.
 """
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -110,7 +111,7 @@ class Spool:
     def writing(self, problem_id: str) -> Iterator["RowWriter"]:
         """Opens a problem's programs for writing. They are there once the block ends without an error."""
         path = self.folder / f"{problem_id}.jsonl"
-        aside = path.with_suffix(".jsonl.tmp")
+        aside = _aside(path)
         with aside.open("w", encoding="utf-8") as file:
             yield RowWriter(file)
         (self.folder / f"{problem_id}.json").unlink(missing_ok=True)  # it told of the rows that are replaced now
@@ -119,9 +120,14 @@ class Spool:
     def finish(self, problem_id: str, summary: Summary) -> None:
         """Marks a problem as done."""
         path = self.folder / f"{problem_id}.json"
-        aside = path.with_suffix(".json.tmp")
+        aside = _aside(path)
         aside.write_text(json.dumps(asdict(summary)), encoding="utf-8")
         aside.replace(path)
+
+
+def _aside(path: Path) -> Path:
+    """Where a file is written before it takes its place: no two processes share it."""
+    return path.with_name(f"{path.name}.{os.getpid()}.tmp")
 
 
 @dataclass(frozen=True)

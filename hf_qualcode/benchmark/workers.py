@@ -1,8 +1,10 @@
 """Tasks in processes of their own, none of which can hang or be lost unseen."""
 
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -95,10 +97,37 @@ def _end(processes: dict[Connection, BaseProcess]) -> None:
             process.join()
 
 
+def _end_with_parent() -> None:
+    """Ends this process as soon as the other one is gone.
+
+    One that was killed holds its locks no more: the next run may begin at once, and would meet what a worker that
+    went on with its task still writes.
+    """
+    wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
+
+
 def _serve(connection: Connection, opener: Opener, arguments: tuple) -> None:
     """A worker process: takes tasks until the pipe ends, as it does when the other process is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the other process ends this one
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # leaves the blocks that close what was opened
+    told_to_end = threading.Event()
+
+    def end(*_) -> None:
+        told_to_end.set()
+        sys.exit(0)  # leaves the blocks that close what was opened
+
+    signal.signal(signal.SIGTERM, end)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        _work(connection, opener, arguments)
+    except BaseException:
+        if not told_to_end.is_set():
+            raise
+        # Where the signal struck, a lock of `logging` may be half taken: what comes of that is no news.
+        os._exit(0)
+
+
+def _work(connection: Connection, opener: Opener, arguments: tuple) -> None:
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
             with opener(*arguments) as function:

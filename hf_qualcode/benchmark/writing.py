@@ -111,6 +111,8 @@ class Workplace:
         if self.out.is_symlink():
             self.out = self.out.resolve()
         check_target(self.out)
+        if os.path.ismount(self.out):
+            raise UsageError(f"--out {self.out} is where a file system is mounted; name a folder in it")
         self.folder = self.out.parent / f".{self.out.name}.building"
         self.data = self.folder / "data"
 

@@ -8,6 +8,11 @@ from pathlib import Path
 from hf_qualcode.cli.output import named_path, print_table, printable_line
 
 
+# The interval takes time that grows with the cube of the rounds; more of them say no more.
+_MOST_ROUNDS = 100
+# Both are read into memory, a program for every run.
+_MOST_BYTES = {"program": 64 << 20, "input": 1 << 30}
+
 def add_parser(subparsers) -> None:
     """Add the command's arguments."""
     parser = subparsers.add_parser(
@@ -86,9 +91,17 @@ def _check(args: argparse.Namespace) -> None:
         value = getattr(args, name)
         if not 0 < value < 1e9:
             raise UsageError(f"--{name.replace('_', '-')} {value}: a positive number is needed")
-    for path in (*args.files, *args.input, *(args.expect or ())):
-        if not path.is_file():
-            raise UsageError(f"{path}: there is no such file")
+    if args.rounds > _MOST_ROUNDS:
+        raise UsageError(f"--rounds {args.rounds}: at most {_MOST_ROUNDS} are taken")
+    for kind, paths in (("program", args.files), ("input", (*args.input, *(args.expect or ())))):
+        for path in paths:
+            if not path.is_file():
+                raise UsageError(f"{path} is no file" if path.exists() else f"{path}: there is no such file")
+            if (size := path.stat().st_size) > _MOST_BYTES[kind]:
+                raise UsageError(
+                    f"{path} has {size:,} bytes; as {'a program' if kind == 'program' else 'an input or output'} at "
+                    f"most {_MOST_BYTES[kind]:,} are read"
+                )
 
 
 def _smells(args: argparse.Namespace, progress) -> list[int | None]:

@@ -18,6 +18,8 @@ class RetrievalData:
         qrels (`Mapping[str, Mapping[str, int]]`): Query id -> document id -> grade; every query has a grade above 0.
         excluded (`Mapping[str, Collection[str]]`, *optional*): Query id -> documents that are not in this query's
             pool, as if the corpus lacked them; neither right nor wrong to return.
+        clusters (`Mapping[str, str]`, *optional*): Query id -> what it belongs to (its problem). Intervals and tests
+            draw whole clusters; without them each query stands alone. All queries have one, or none has.
     """
 
     name: str
@@ -28,6 +30,7 @@ class RetrievalData:
     query_texts: Sequence[str]
     qrels: Mapping[str, Mapping[str, int]]
     excluded: Mapping[str, Collection[str]] = field(default_factory=dict)
+    clusters: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
         for part, ids, texts in (
@@ -40,6 +43,9 @@ class RetrievalData:
                 raise ValueError(f"{self.name}: the {part} ids are not distinct.")
         if not self.query_ids:
             raise ValueError(f"{self.name}: there are no queries.")
+        lacking = [query_id for query_id in self.query_ids if not self.clusters.get(query_id)]
+        if self.clusters and lacking:
+            raise ValueError(f"{self.name}: query {lacking[0]} has no cluster, which others have.")
         known = set(self.corpus_ids)
         for query_id in self.query_ids:
             grades = self.qrels.get(query_id, {})

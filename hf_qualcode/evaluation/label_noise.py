@@ -29,10 +29,10 @@ def label_noise(labels: Mapping[str, Any], seed: int = 42) -> dict:
 
     Returns:
         `dict`: `same_code`: per dimension, of the pairs of programs of one problem with equal normal form, the share
-        whose measurements differ by a factor of 2 or more. `remeasured`: per dimension and factor, of the pairs of
-        programs of one problem whose judge measurements differ by that factor or more, the share that the repeated
-        measurement orders alike (`agree`) or the other way round (`contradict`). Empty where there is nothing to
-        compare.
+        whose measurements differ by more than a factor of 2, which is what makes a pair of the benchmark.
+        `remeasured`: per dimension and factor, of the pairs of programs of one problem whose judge measurements differ
+        by more than that factor, the share that the repeated measurement orders alike (`agree`) or the other way round
+        (`contradict`). Empty where there is nothing to compare.
     """
     rows = sorted(
         ((str(_field(row, "problem_id")), str(submission), row) for submission, row in labels.items()),
@@ -67,7 +67,7 @@ def _same_code(by_problem: Mapping[str, list], dimension: str, seed: int) -> dic
     if not ratios:
         return None
     ratios = np.concatenate(ratios)
-    share = bootstrap_mean(ratios >= 2, problems, seed=seed)
+    share = bootstrap_mean(ratios > 2, problems, seed=seed)
     return {
         "groups": num_groups, "pairs": len(ratios), "problems": len(set(problems)),
         "median_ratio": float(np.median(ratios)), "differ_by_2": share.mean, "interval": [share.low, share.high],
@@ -94,7 +94,7 @@ def _remeasured(by_problem: Mapping[str, list], dimension: str, seed: int) -> di
     ratios, signs, problems = map(np.concatenate, (ratios, signs, problems))
     numbers = {}
     for factor in FACTORS:
-        chosen = ratios >= factor
+        chosen = ratios > factor  # strictly, as the rule of the pairs and the slices
         if chosen.any():
             agree = bootstrap_mean(signs[chosen] > 0, problems[chosen], seed=seed)
             numbers[str(factor)] = {

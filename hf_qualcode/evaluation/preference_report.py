@@ -255,14 +255,16 @@ def _controls(report: Mapping) -> Table:
     note = ""
     if any(control["expected"] == "reversed" for control in report["controls"].values()):
         note = (
-            "turns round: with positives and negatives exchanged, the interval lies above 0.5; "
-            "without flips that only says that the model was wrong before"
+            "turns round: under the negated instruction, with positives and negatives exchanged, the interval of "
+            f"{metric.upper()} lies above 0.5. Read it beside the flips: a model that ignores the instruction flips "
+            "nothing, and gets a yes all the same where it prefers the worse programs anyhow"
         )
     return Table("controls: the model after a change to its input", rows, note)
 
 
 def _noise(report: Mapping) -> list[Table]:
-    same = [["same code, measured twice", "pairs", "groups", "problems", "differ by a factor of 2", "median ratio"]]
+    apart = "differ by more than a factor of 2"
+    same = [["same code, measured twice", "pairs", "groups", "problems", apart, "median ratio"]]
     for name, numbers in report["label_noise"]["same_code"].items():
         counts = [str(numbers[key]) for key in ("pairs", "groups", "problems")]
         share = _interval(numbers["differ_by_2"], numbers["interval"])

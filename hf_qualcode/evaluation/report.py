@@ -37,14 +37,16 @@ def retrieval_report(
     Returns:
         `dict`: Keys data, config, model, n, metrics, intervals, baselines, by_group. A baseline has metrics, intervals
         and differences: per metric the mean of model minus baseline, query by query, with its interval and p-value.
+        Intervals and tests draw and exchange whole clusters (the problems of QualCode) where the data have them.
     """
+    compared = {name: _baseline(result, baseline, seed, result.clusters) for name, baseline in baselines.items()}
     return {
         "data": data,
         "config": dict(config),
         "model": model,
         "n": len(result.query_ids),
         **_numbers(result, seed),
-        "baselines": {name: _baseline(result, baseline, seed) for name, baseline in baselines.items()},
+        "baselines": compared,
         "by_group": {},
     }
 

@@ -5,7 +5,7 @@ equal scores count by expectation (`hf_qualcode.metrics`), so a searcher gains n
 them. What a test set excludes from a query's pool is dropped from its list before anything is measured.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -44,6 +44,7 @@ class RetrievalResult:
         cut_ties (`int`): Queries whose list ends within a group of ties that began before rank 100 (run files only):
             the rest of that group is unknown, so their values depend on where the list was cut.
         empty (`int`): Queries without any returned document.
+        clusters (`list[str]`, *optional*): [num_queries], what each belongs to; `None` where queries stand alone.
     """
 
     query_ids: list[str]
@@ -52,21 +53,25 @@ class RetrievalResult:
     run: dict[str, list[ScoredDocument]] = field(default_factory=dict, repr=False)
     cut_ties: int = 0
     empty: int = 0
+    clusters: list[str] | None = None
 
     def metrics(self) -> dict[str, float]:
         """Mean of every metric."""
         return {name: float(values.mean()) for name, values in self.values.items()}
 
     def intervals(self, seed: int = 42) -> dict[str, Interval]:
-        """95 % bootstrap interval over queries of every metric."""
-        return {name: bootstrap_mean(values, seed=seed) for name, values in self.values.items()}
+        """95 % bootstrap interval of every metric; whole clusters are drawn where there are any."""
+        return {name: bootstrap_mean(values, self.clusters, seed=seed) for name, values in self.values.items()}
 
     def rows(self) -> list[dict]:
-        """One JSON-ready row a query: id, every metric, rank."""
+        """One JSON-ready row a query: id, every metric, rank, and its cluster as `problem_id` where it has one."""
         return [
-            {"id": query_id, **{name: float(values[i]) for name, values in self.values.items()}, "rank": self.ranks[i]}
+            {
+                "id": query_id, **{name: float(values[i]) for name, values in self.values.items()},
+                "rank": self.ranks[i], **({"problem_id": self.clusters[i]} if self.clusters else {}),
+            }
             for i, query_id in enumerate(self.query_ids)
-        ]
+        ]  # fmt: skip
 
 
 def evaluate_retrieval(data: RetrievalData, searcher: Searcher) -> RetrievalResult:
@@ -155,7 +160,8 @@ def random_baseline(data: RetrievalData) -> RetrievalResult:
     sizes = [(data.pool_size(query_id), _num_relevant(data, query_id)) for query_id in data.query_ids]
     rows = [expected(*size) for size in sizes]
     values = {name: np.array([row[name] for row in rows]) for name in METRICS}
-    return RetrievalResult(list(data.query_ids), values, [_expected_first(*size) for size in sizes])
+    ranks: list[float | None] = [_expected_first(*size) for size in sizes]
+    return RetrievalResult(list(data.query_ids), values, ranks, clusters=_clusters(data, data.query_ids))
 
 
 def _checked(query_id: str, answer: Sequence[ScoredDocument], corpus: frozenset[str]) -> list[ScoredDocument]:
@@ -213,4 +219,8 @@ def _measure(data: RetrievalData, run: dict[str, list[ScoredDocument]], cut_ties
             tied = scores == best
             ranks[i] = float(np.sum(scores > best) + _expected_first(tied.sum(), (tied & (grades > 0)).sum()))
     empty = sum(not answer for answer in run.values())
-    return RetrievalResult(list(run), values, ranks, run, cut_ties, empty)
+    return RetrievalResult(list(run), values, ranks, run, cut_ties, empty, _clusters(data, run))
+
+
+def _clusters(data: RetrievalData, query_ids: Iterable[str]) -> list[str] | None:
+    return [data.clusters[query_id] for query_id in query_ids] if data.clusters else None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hf_qualcode.quality.sandbox import DEFAULT_LIMITS, Limits, Run, Sandbox
-from hf_qualcode.types import UsageError
+from hf_qualcode.types import QualcodeError, UsageError
 
 
 # Fewer than six pairs cannot give a 95 % interval, whatever they say: 2 / 2^5 > .05.
@@ -159,6 +159,9 @@ def calibrate(
         text (`str`, *optional*): Defaults to the empty program; `import_only(text)` for a program's imports as well.
         rounds (`int`, *optional*): Runs, of which the least counts.
         limits (`Limits`), count_instructions, core, progress: As of `measure`.
+
+    Raises:
+        QualcodeError: It does not end well.
     """
     (measured,) = measure(
         sandbox,
@@ -170,6 +173,13 @@ def calibrate(
         progress=progress,
         stage="calibrating",
     )
+    if not measured.ok:
+        said = measured.stderr.decode(errors="replace").strip().splitlines()
+        what = "an empty program" if not text.strip() else "a program with imports only"
+        raise QualcodeError(
+            f"{what} already ends with {measured.outcome}{f' ({said[-1]})' if said else ''}: the limits are too "
+            "low, or Python does not start here"
+        )
     times = sorted(measured.cpu_seconds)
     noise = max(_MINIMUM_NOISE_S, times[len(times) // 2] - times[0])
     return Startup(times[0], noise, min(measured.peak_memory_bytes), measured.instructions)

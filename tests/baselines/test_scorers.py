@@ -87,6 +87,32 @@ def test_each_distinct_text_is_encoded_once(tiny_bert):
     assert ("encoding programs", 5, 5) in calls
 
 
+def test_only_texts_that_no_call_before_had_are_encoded(tiny_bert, monkeypatch):
+    calls = []
+    scorer = encoder_scorer(str(tiny_bert), progress=lambda *call: calls.append(call))
+    first = scorer.score(INSTRUCTIONS, QUERIES, CODES)
+    calls.clear()
+    changed = [CODES[0] + " # changed", *CODES[1:]]
+    again = scorer.score(INSTRUCTIONS[::-1], QUERIES[::-1], changed[::-1])[::-1]
+    assert set(calls) == {("encoding programs", 1, 1)}
+    np.testing.assert_array_equal(again[1:], first[1:])
+    fresh = encoder_scorer(str(tiny_bert)).score(INSTRUCTIONS, QUERIES, changed)
+    np.testing.assert_allclose(again, fresh, atol=1e-6)
+    # A text that was a query is not taken for a program.
+    assert scorer.score(["a"], ["b"], [f"{INSTRUCTIONS[0]}\n{QUERIES[0]}"]).shape == (1,)
+    assert ("encoding programs", 1, 1) in calls[1:]
+
+
+def test_no_more_vectors_are_kept_than_there_is_room_for(tiny_bert, monkeypatch):
+    calls = []
+    scorer = encoder_scorer(str(tiny_bert), progress=lambda *call: calls.append(call))
+    monkeypatch.setattr("hf_qualcode.baselines.dense._KEPT_BYTES", 4 * scorer.encoder.dimension * 4)
+    first = scorer.score(INSTRUCTIONS, QUERIES, CODES)
+    calls.clear()
+    np.testing.assert_allclose(scorer.score(INSTRUCTIONS, QUERIES, CODES), first, atol=1e-6)
+    assert calls[-1] == ("encoding programs", 4, 4)  # three queries and one program were kept
+
+
 @pytest.mark.parametrize("name", ["minilm", "static_embedding", "bm25"])
 def test_named_baselines_score(name, tiny_bert, monkeypatch, tmp_path):
     monkeypatch.setenv("HF_QUALCODE_CACHE", str(tmp_path / "cache"))

@@ -60,7 +60,9 @@ def test_pairs_of_qualcode(qualcode, collection):
         for row in rows
     ]  # fmt: skip
     programs = {program.submission_id: program for program in collection.programs}
-    assert {p.positive_id for p in data.pairs} | {p.negative_id for p in data.pairs} == set(data.labels)
+    paired = {submission_id for pair in data.pairs for submission_id in (pair.positive_id, pair.negative_id)}
+    # Of every program, in a pair or not: the noise of the labels is measured on all.
+    assert set(data.labels) == set(programs) > paired
     for submission_id, row in data.labels.items():
         program = programs[submission_id]
         assert (row.cpu_time, row.smell_rules) == (program.values.get("speed"), program.smell_rules)
@@ -103,6 +105,7 @@ def test_retrieval(qualcode):
     queries = pq.read_table(file_of(qualcode, "queries")).to_pylist()
     assert list(data.query_texts) == [row["text"] for row in queries]
     assert data.excluded == {row["_id"]: frozenset(row["excluded_ids"]) for row in queries}
+    assert data.clusters == {row["_id"]: row["problem_id"] for row in queries}
     texts = dict(zip(data.corpus_ids, data.corpus_texts, strict=True))
     positives = {f"{pair.problem_id}/{pair.dimensions[0]}": pair.positive for pair in load_pairs(str(qualcode)).pairs}
     assert {query: texts[next(iter(grades))] for query, grades in data.qrels.items()} == positives

@@ -48,6 +48,13 @@ def test_speed_and_memory_by_hand(memory_collection, dimension, values, outcome)
     assert (chosen if isinstance(outcome, str) else ids(chosen)) == outcome
 
 
+@pytest.mark.parametrize("dimension", ["speed", "memory"])
+def test_smells_decide_nothing_about_speed_and_memory(memory_collection, dimension):
+    memory_collection.add("p1", "s1", rules="AB", **{dimension: 10}).add("p1", "s2", rules="", **{dimension: 10})
+    memory_collection.add("p1", "s3", rules="", **{dimension: 50}).add("p1", "s4", rules="ABC", **{dimension: 50})
+    assert ids(pair_of(memory_collection, dimension)) == ("s1", "s3")
+
+
 def test_equal_texts_are_never_paired(memory_collection):
     memory_collection.add("p1", "s1", text="a", speed=10).add("p1", "s2", text="a", speed=100)
     assert pair_of(memory_collection) == "only_equal_texts"

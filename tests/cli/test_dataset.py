@@ -88,7 +88,7 @@ def test_a_proxy_is_named_on_stderr_and_in_every_output(codenet, tmp_path, capsy
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "--smells is missing.*sonar.*none \(no maintainability labels\)"),
+        ([], r"--smells is missing.*sonar.*none \(no maintainability labels\)"),
         (["--smells", "sonnar"], "unknown smell engine 'sonnar'.*sonar"),
         (["--smells", "_base"], "unknown smell engine"),
         (["--smells", "none", "--seed", "-1"], "--seed -1"),
@@ -112,8 +112,38 @@ def test_remeasured_labels_say_where_they_are_not_available(codenet, tmp_path, m
 
 
 def test_no_codenet_is_one_line(tmp_path):
+    (tmp_path / "other").mkdir()
     with pytest.raises(QualcodeError, match="no Project_CodeNet folder"):
-        run("qualcode", tmp_path, "--out", tmp_path / "out", "--smells", "none")
+        run("qualcode", tmp_path / "other", "--out", tmp_path / "out", "--smells", "none")
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_no_inputs_are_said_before_the_build(codenet, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    arguments = ("qualcode", codenet, "--out", tmp_path / "out", "--smells", "none", "--labels", "remeasured")
+    with pytest.raises(QualcodeError, match="nothing holds no inputs"):
+        run(*arguments, "--inputs", tmp_path / "nothing")
+    assert sorted(tmp_path.iterdir()) == before
+    (tmp_path / "given" / "p00001" / "1.in").mkdir(parents=True)  # a folder is no input
+    with pytest.raises(QualcodeError, match="given holds no inputs"):
+        run(*arguments, "--inputs", tmp_path / "given")
+    assert not (tmp_path / ".out.building").exists()
+
+
+def test_out_is_never_the_place_of_a_file_system(codenet, tmp_path, monkeypatch):
+    (tmp_path / "out").mkdir()
+    # Such a folder cannot be replaced, which would be found at the end of the build.
+    monkeypatch.setattr("os.path.ismount", lambda path: str(path) == str(tmp_path / "out"))
+    with pytest.raises(UsageError, match="a file system is mounted; name a folder in it"):
+        run("qualcode", codenet, "--out", tmp_path / "out", "--smells", "none")
+
+
+@pytest.mark.parametrize("place", ["", "metadata", "data", "data/p00001/Python"])
+def test_codenet_itself_is_not_written_over(place, codenet):
+    before = {path: path.read_bytes() for path in codenet.rglob("*") if path.is_file()}
+    with pytest.raises(UsageError, match="no build of a data set wrote"):
+        run("qualcode", codenet, "--out", codenet / place, "--smells", "none")
+    assert {path: path.read_bytes() for path in codenet.rglob("*") if path.is_file()} == before
 
 
 def test_publishing_is_refused_before_the_build(codenet, tmp_path, monkeypatch):

@@ -168,12 +168,18 @@ def test_a_negated_instruction_turns_an_obedient_model_round(pairs):
     assert "flips" in "".join(table.to_text() for table in preference_tables(report_of(data)))
 
 
-def test_a_model_that_ignores_the_instruction_does_not_turn_round(pairs):
+def test_a_model_that_ignores_the_instruction_does_not_turn_round(pairs, by_text):
     negated = changed(lambda each: {"instruction": "slow"}, "reversed", "negated")
     deaf = Obedient({pair.problem_id for pair in pairs})
     control = report_of(evaluate_preference(pairs, deaf, controls=[negated]))["controls"]["negated"]
     assert (control["flip_rate"], control["turns_round"]) == (0, False)
     assert control["score_change"]["mean"] == 0
+    # One that prefers the worse programs whatever it is told passes the literal rule, and the table says how.
+    stubborn = evaluate_preference(pairs, by_text(lambda i, q, code: -(code[0] == "p")), controls=[negated])
+    control = report_of(stubborn)["controls"]["negated"]
+    assert (control["flip_rate"], control["turns_round"]) == (0, True)
+    text = "".join(table.to_text() for table in preference_tables(report_of(stubborn)))
+    assert "a model that ignores the instruction flips nothing, and gets a yes all the same" in text
     # One score for everything: no flip, but nothing that speaks against one either.
     constant = evaluate_preference(pairs, lambda i, q, codes: np.zeros(len(codes)), controls=[negated])
     control = report_of(constant)["controls"]["negated"]
@@ -285,33 +291,36 @@ def test_label_noise_by_hand():
     labels = {
         "s1": label("q1", "f", 10, 100, 0),
         "s2": label("q1", "f", 25, 100, 0),  # 2.5 x
-        "s3": label("q1", "f", 12, 100, 1),  # 1.2 x and 2.08 x; smells + 1: 2 x
+        "s3": label("q1", "f", 12, 100, 2),  # 1.2 x and 2.08 x; smells + 1: 3 x
         "s4": label("q1", "g", 999, 999, 9),
         "s5": label("q2", "f", 999, 999, 9),  # another problem
         "s6": label("q2", "h"),
+        "s7": label("q3", "f", 10, 100, 1),
+        "s8": label("q3", "f", 20, 200, 0),  # 2 x is not more than 2 x: such a pair has no label
     }
     noise = label_noise(labels)
     assert noise["remeasured"] == {}
     speed = noise["same_code"]["speed"]
-    assert (speed["groups"], speed["pairs"], speed["problems"]) == (1, 3, 1)
-    assert speed["differ_by_2"] == pytest.approx(2 / 3)
-    assert speed["median_ratio"] == pytest.approx(25 / 12)
+    assert (speed["groups"], speed["pairs"], speed["problems"]) == (2, 4, 2)
+    assert speed["differ_by_2"] == pytest.approx(2 / 4)
+    assert speed["median_ratio"] == pytest.approx((2 + 25 / 12) / 2)
     assert noise["same_code"]["memory"]["differ_by_2"] == 0
-    assert noise["same_code"]["maintainability"]["differ_by_2"] == pytest.approx(2 / 3)
+    assert noise["same_code"]["maintainability"]["differ_by_2"] == pytest.approx(2 / 4)
 
 
 def test_remeasured_labels_agree_contradict_or_tie():
     rows = {
         "s1": label("q1", "a", 10, again=1.0),
-        "s2": label("q1", "b", 20, again=2.0),
+        "s2": label("q1", "b", 20.5, again=2.0),
         "s3": label("q1", "c", 60, again=0.5),
         "s4": label("q2", "d", 10, again=3.0),
         "s5": label("q2", "e", 25, again=3.0),
         "s6": label("q2", "f", 99),
+        "s7": label("q2", "g", 20, again=9.0),  # 2 x s4, which is not more: no pair of the benchmark
     }
     noise = label_noise({name: SimpleNamespace(**row) for name, row in rows.items()})["remeasured"]["speed"]
-    # Ratios: 2 (agrees), 6 and 3 (contradict), 2.5 (a tie in the second measurement).
-    assert [(noise[f]["pairs"], noise[f]["problems"]) for f in ("2", "3", "5")] == [(4, 2), (2, 1), (1, 1)]
+    # Ratios: 2.05 (agrees), 6 and 2.9 (contradict), 2.5 (a tie in the second measurement).
+    assert [(noise[f]["pairs"], noise[f]["problems"]) for f in ("2", "3", "5")] == [(4, 2), (1, 1), (1, 1)]
     assert (noise["2"]["agree"], noise["2"]["contradict"]) == (0.25, 0.5)
     assert (noise["3"]["agree"], noise["3"]["contradict"]) == (0, 1)
 

@@ -5,7 +5,10 @@ import pytest
 
 from hf_qualcode.corpus.retrieval_data import RetrievalData
 from hf_qualcode.evaluation.protocols import ScoredDocument, Searcher
+from hf_qualcode.evaluation.report import comparison_report, retrieval_report
 from hf_qualcode.evaluation.retrieval import evaluate_retrieval, evaluate_run, random_baseline
+from hf_qualcode.evaluation.score_files import read_metric_rows, write_rows
+from hf_qualcode.evaluation.significance import bootstrap_mean, paired_bootstrap, paired_permutation
 from hf_qualcode.evaluation.trec import read_run, write_run
 from hf_qualcode.metrics import hit_at_k, mean_reciprocal_rank, recall_at_k
 from hf_qualcode.types import QualcodeError
@@ -216,10 +219,39 @@ def test_excluded_documents_leave_runs_and_the_random_baseline():
     assert data.pool_size("q0") == len(without_excluded(data, 0).corpus_ids)
 
 
+def test_queries_of_a_cluster_are_drawn_together(tmp_path):
+    data = make_data(30, 60)
+    fields = {name: getattr(data, name) for name in RetrievalData.__slots__}
+    clustered = RetrievalData(**{**fields, "clusters": {f"q{i}": f"p{i // 3}" for i in range(30)}})
+    # All queries of a problem fare alike, so there are ten results, not thirty.
+    scores = np.zeros((30, 60))
+    rows = np.arange(30)
+    scores[rows, np.where(rows // 3 % 2, rows, 59 - rows)] = 1
+    alone, together = (evaluate_retrieval(each, MatrixSearcher(scores)) for each in (data, clustered))
+    values, problems = together.values["hit@1"], rows // 3
+    assert together.clusters == [f"p{i}" for i in problems]
+    assert together.metrics() == alone.metrics()
+    assert together.intervals()["hit@1"] == bootstrap_mean(values, problems)
+    assert alone.intervals()["hit@1"] == bootstrap_mean(values)
+    chance = random_baseline(clustered)
+    report = retrieval_report("qualcode:DIR", {}, "m", together, {"random": chance})
+    difference = report["baselines"]["random"]["differences"]["hit@1"]
+    assert difference["p_value"] == paired_permutation(values, chance.values["hit@1"], problems)
+    assert (difference["low"], difference["high"]) == paired_bootstrap(values, chance.values["hit@1"], problems)[1:]
+    # Saved and read back, a comparison draws the same.
+    write_rows(tmp_path / "a", together.rows())
+    write_rows(tmp_path / "b", chance.rows())
+    compared = comparison_report("a", read_metric_rows(tmp_path / "a"), "b", read_metric_rows(tmp_path / "b"))
+    assert compared["metrics"]["hit@1"]["p_value"] == difference["p_value"]
+    assert "problem_id" not in alone.rows()[0]
+    assert evaluate_run(clustered, together.run).intervals() == together.intervals()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"excluded": {"q0": ["x"]}}, "excluded document outside"),
+        ({"clusters": {"q0": "p0"}}, "q1 has no cluster"),
         ({"excluded": {"q1": ["d1"]}}, "q1 has a relevant document that is excluded"),
         ({"corpus_texts": ["code"]}, "ids for 1 texts"),
         ({"corpus_ids": ["d0", "d0", "d1"]}, "corpus ids are not distinct"),

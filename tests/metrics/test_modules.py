@@ -289,6 +289,14 @@ def test_an_installation_without_its_metrics_says_so(tmp_path, monkeypatch):
         register_metrics()
 
 
+def test_links_to_nowhere_in_the_cache_are_passed_over():
+    target = register_metrics()["qpa"]
+    dead = target.parent.parent / ("d" * 64)
+    dead.mkdir()
+    (dead / target.name).symlink_to("/nonexistent/qpa.py")
+    assert register_metrics()["qpa"] == target
+
+
 def test_the_command_prints_what_it_registered(capsys):
     import argparse
 

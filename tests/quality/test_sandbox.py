@@ -232,6 +232,65 @@ def test_the_supervisor_cannot_be_killed(sandbox, unsafe):
         _run(unsafe, attack)
 
 
+_HINDER = """
+    import ctypes, os, resource
+    supervisor = os.getppid()
+    attempts = {
+        "files": lambda: resource.prlimit(supervisor, resource.RLIMIT_NOFILE, (1 << 8, 1 << 8)),
+        "core": lambda: os.sched_setaffinity(supervisor, os.sched_getaffinity(0)),
+        "scheduling": lambda: os.sched_setscheduler(supervisor, os.SCHED_BATCH, os.sched_param(0)),
+        "priority": lambda: os.setpriority(os.PRIO_PROCESS, supervisor, 1),
+        "of a user": lambda: os.setpriority(os.PRIO_USER, 0, 1),
+        "of a group": lambda: os.setpriority(os.PRIO_PGRP, os.getpgid(supervisor), 1),
+    }
+    for name, attempt in attempts.items():
+        try:
+            attempt()
+            print("WIN", name)
+        except OSError as error:
+            print("no:", name, error)
+"""
+
+
+def test_the_supervisor_cannot_be_hindered(sandbox, unsafe):
+    """Its limits and scheduling are its own. Without root it is of the program's own user, which may change them."""
+    succeeded = _run(unsafe, _HINDER).stdout
+    assert b"WIN files" in succeeded
+    assert b"WIN core" in succeeded
+    assert not _succeeds(sandbox, _HINDER)
+    own = """
+        import os, resource
+        resource.prlimit(0, resource.RLIMIT_NOFILE, (100, 100))
+        os.sched_setaffinity(0, os.sched_getaffinity(0))
+        os.nice(1)
+        print(resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE))
+    """
+    assert _run(sandbox, own).stdout == b"(100, 100)\n"
+
+
+def test_a_child_with_the_parents_tracer(sandbox, unsafe):
+    """CLONE_PTRACE hands the supervisor's trace on; such a child stops once more on its way out."""
+    attack = """
+        import ctypes, time
+        clone = ctypes.CDLL(None).syscall
+        for flags in (0x2000 | 17, 0x8000 | 0x2000 | 17, 0x8000 | 17):
+            if clone(ctypes.c_long(56), ctypes.c_long(flags), 0, 0, 0, 0) == 0:
+                time.sleep(1000)
+        print("done")
+    """
+    if os.uname().machine != "x86_64":
+        pytest.skip("this system call number is of x86-64")
+    for one in (sandbox, unsafe):
+        run = _run(one, attack)
+        assert (run.outcome, run.stdout) == ("ok", b"done\n")
+
+
+def test_the_machines_name_is_not_told(sandbox, unsafe):
+    name = "import os; print(os.uname().nodename)"
+    assert _run(sandbox, name).stdout == b"sandbox\n"
+    assert _run(unsafe, name).stdout.decode().strip() == os.uname().nodename
+
+
 _WRITE = """
     import os, sys
     for path in sys.argv[1:]:

@@ -120,9 +120,22 @@ DENIED = {
 }
 _CLONE, _CLONE3 = (56, 220), (435, 435)
 _SOCKETPAIR, _SIGACTION, _IOCTL = (53, 199), (13, 134), (16, 29)
+# Limits and scheduling of another process, by its id. The supervisor is process 1 and, unless root started it, of the
+# program's own user: without files or time it could not watch, and what it does not answer ends the caller's work.
+_OF_A_PROCESS = {
+    "prlimit64": (302, 261),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+}
+# The same for a process, a group or all of a user: (numbers, the value that means a process).
+_OF_A_PROCESS_OR_MORE = {"setpriority": ((141, 140), 0), "ioprio_set": ((251, 30), 1)}
+_SUPERVISOR = 1
 _FIRST_UNKNOWN = 452
 _AUDIT_ARCH = (0xC000003E, 0xC00000B7)
-_NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET
+# CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET; and CLONE_PTRACE, by which a child gets its parent's tracer.
+_REFUSED_CLONES = 0x7E020000 | 0x2000
 _SIGCHLD = 17
 _AF_UNIX = 1
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing into the user's terminal
@@ -170,10 +183,16 @@ def build_filter(*, keep_child_accounting: bool = True) -> bytes:
     program += _op(_LOAD, _NUMBER) + _op(_AT_LEAST, _FIRST_UNKNOWN, 0, 1) + _refuse(_ENOSYS)
     # glibc falls back to clone, whose flags can be looked at.
     program += _when(_CLONE3[COLUMN], _refuse(_ENOSYS))
-    program += _when(_CLONE[COLUMN], _argument(0) + _op(_ANY_BIT, _NEW_NAMESPACES, 0, 1) + _refuse() + allow)
+    program += _when(_CLONE[COLUMN], _argument(0) + _op(_ANY_BIT, _REFUSED_CLONES, 0, 1) + _refuse() + allow)
     program += _when(_SOCKETPAIR[COLUMN], _argument(0) + _op(_EQUAL, _AF_UNIX, 1, 0) + _refuse() + allow)
     typing = b"".join(_op(_EQUAL, request, 0, 1) + _refuse() for request in _TERMINAL_INPUT)
     program += _when(_IOCTL[COLUMN], _argument(1) + typing + allow)
+    not_the_supervisor = _op(_EQUAL, _SUPERVISOR, 0, 1) + _refuse() + allow
+    for numbers in _OF_A_PROCESS.values():
+        program += _when(numbers[COLUMN], _argument(0) + not_the_supervisor)
+    for numbers, a_process in _OF_A_PROCESS_OR_MORE.values():
+        only_one = _argument(0) + _op(_EQUAL, a_process, 1, 0) + _refuse()
+        program += _when(numbers[COLUMN], only_one + _argument(1) + not_the_supervisor)
     if keep_child_accounting:
         # sigaction(SIGCHLD, NULL, old) only reads and stays allowed.
         reads_only = _argument(1) + _op(_EQUAL, 0, 0, 3) + _argument(1, high=True) + _op(_EQUAL, 0, 0, 1) + allow

@@ -91,6 +91,12 @@ def restrict_mount(target: str, attributes: int) -> None:
     )
 
 
+def set_host_name(name: str) -> None:
+    """Name the machine, in a namespace of our own."""
+    encoded = name.encode()
+    _check(_libc.sethostname(encoded, ctypes.c_size_t(len(encoded))), "sethostname")
+
+
 def prctl(option: int, *values: int) -> int:
     padded = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
     return _check(_libc.prctl(option, *padded), f"prctl({option})")

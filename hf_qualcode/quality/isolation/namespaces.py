@@ -36,6 +36,7 @@ from .linux import (
     pivot_root,
     prctl,
     restrict_mount,
+    set_host_name,
     umount,
     unshare,
 )
@@ -62,6 +63,8 @@ def enter(job: Job) -> None:
         _, status = os.waitpid(child, 0)
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
     prctl(PR_SET_PDEATHSIG, 9)
+    # A new namespace starts with the old one's name.
+    set_host_name("sandbox")
     _build_root(job)
 
 

@@ -198,7 +198,7 @@ class _Watch:
                 self.status = status
 
     def _let_on(self, pid: int, status: int) -> None:
-        """Continue the traced program; only it is traced."""
+        """Continue the traced program. (Only it is traced, and where there is no filter what it passes that on to.)"""
         event, number = status >> 16, os.WSTOPSIG(status)
         request, passed_on = PTRACE_CONT, 0
         if event == PTRACE_EVENT_EXIT:
@@ -272,7 +272,10 @@ class _Watch:
                 return
             if pid == 0:
                 time.sleep(0.001)
-            elif not os.WIFSTOPPED(status):
+            elif os.WIFSTOPPED(status):
+                # What is traced stops once more on its way out, and would stay there.
+                self._let_on(pid, status)
+            else:
                 self.reaped_cpu += usage.ru_utime + usage.ru_stime
                 self.max_rss = max(self.max_rss, usage.ru_maxrss * 1024)
 
