@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from hf_qualcode.languages import parse_python
 from hf_qualcode.quality.sandbox import DEFAULT_LIMITS, Limits, Run, Sandbox
 from hf_qualcode.types import QualcodeError, UsageError
 
@@ -115,9 +116,8 @@ def import_only(text: str) -> str:
     Imports inside `try` and `if` at the top level are kept with their branches' other imports. A text that does not
     parse gives an empty program.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_python(text)
+    if tree is None:
         return ""
     names: list[ast.stmt] = []
 

@@ -281,3 +281,8 @@ def test_outputs(first, second, exact, near):
     assert outputs_equal(first, second) is exact
     assert outputs_equal(second, first) is exact
     assert outputs_equal(first, second, tolerance=1e-6) is near
+
+
+def test_import_only_says_nothing_about_odd_literals(recwarn):
+    assert import_only("import os\nprint(1or 2, '\\d', 1 is 1)\n").count("import os") == 1
+    assert not recwarn.list
