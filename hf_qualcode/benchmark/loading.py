@@ -36,6 +36,7 @@ from hf_qualcode.benchmark.schemas import (
 from hf_qualcode.corpus.retrieval_data import RetrievalData
 from hf_qualcode.hub import existing_path
 from hf_qualcode.quality import dimension_names
+from hf_qualcode.quality.smells import is_proxy
 from hf_qualcode.types import GradedList, PreferencePair, QualcodeError, UsageError
 
 
@@ -82,6 +83,20 @@ class PreferenceData:
     metric: str
     pairs: list[PreferencePair]
     labels: dict[str, LabelRow] = field(default_factory=dict, repr=False)
+
+    def label_sources(self) -> dict[str, str]:
+        """What made the labels, for reports: `labels` (the judge, or measured again) and, where a pair is about
+        maintainability, `smells`: the engines, a proxy named as one. Empty without the `labels` configuration."""
+        if not self.labels:
+            return {}
+        again = any(row.remeasured_speed is not None for row in self.labels.values())
+        sources = {"labels": "remeasured" if again else "judge"}
+        if any("maintainability" in pair.dimensions for pair in self.pairs):
+            rows = [row for row in self.labels.values() if row.smell_engine]
+            engines = {(row.smell_engine, row.smell_engine_version) for row in rows}
+            named = [f"{engine} {version}{' (a proxy for Sonar)' * is_proxy(engine)}" for engine, version in engines]
+            sources["smells"] = " and ".join(sorted(named)) or "unknown"
+        return sources
 
 
 def load_pairs(source: str, config: str | None = None, split: str = SPLIT) -> PreferenceData:

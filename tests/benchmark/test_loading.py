@@ -266,3 +266,17 @@ def test_a_fresh_process_loads_every_configuration_offline(qualcode, mc_qualcode
     counts = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
     assert len(counts) == 12  # labels is in both
     assert all(int(count) > 0 for count in counts.values())
+
+
+def test_label_sources_name_a_proxy(qualcode, mc_qualcode, memory_collection, tmp_path):
+    assert load_pairs(str(qualcode)).label_sources() == {"labels": "judge", "smells": "toy 1"}
+    assert load_pairs(str(qualcode), "speed").label_sources() == {"labels": "judge"}
+    memory_collection.smell_engine, memory_collection.smell_version = "ruff", "0.17"
+    for number in range(4):
+        memory_collection.add("p1", f"s{number}", speed=number + 1, memory=5, rules=["A"] * number)
+    write("qualcode", memory_collection, tmp_path / "proxy")
+    sources = load_pairs(str(tmp_path / "proxy"), "all-pairs").label_sources()
+    assert sources["smells"] == "ruff 0.17 (a proxy for Sonar)"
+    labels = tmp_path / "proxy" / "README.md"
+    labels.write_text(labels.read_text().replace("config_name: labels", "config_name: other"))
+    assert load_pairs(str(tmp_path / "proxy"), "all-pairs").label_sources() == {}

@@ -121,7 +121,8 @@ def _evaluate(args: argparse.Namespace) -> None:
     if args.save_scores:
         write_rows(args.save_scores, result.rows())
     config = {
-        "config": "+".join(data.configs), "split": data.split, "seed": args.seed, "folds": args.folds
+        "config": "+".join(data.configs), "split": data.split, "seed": args.seed, "folds": args.folds,
+        **data.label_sources(),
     }  # fmt: skip
     report = preference_report(result, source=args.data, config=config, metric=data.metric, seed=args.seed)
     print_report(report, preference_tables(report), args.json)

@@ -1,7 +1,7 @@
 """Smell engines: tools that list what makes a program hard to maintain. One module an engine, found by its name.
 
-A module `hf_qualcode/quality/smells/<name>.py` defines `engine() -> SmellEngine` and `NEEDS`, what a user must have
-for it; adding an engine is adding that file.
+A module `hf_qualcode/quality/smells/<name>.py` defines `engine() -> SmellEngine`, `IS_PROXY`, and `NEEDS`, what a user
+must have for it; adding an engine is adding that file.
 """
 
 import functools
@@ -82,3 +82,8 @@ def load_engine(name: str) -> SmellEngine:
     if name not in engine_names():
         raise UsageError(f"unknown smell engine {name!r}; choose one of: {', '.join(engine_names())}")
     return importlib.import_module(f"{__name__}.{name}").engine()
+
+
+def is_proxy(name: str) -> bool:
+    """Whether the engine called `name` stands in for Sonar; one that this package does not know is no proxy of it."""
+    return name in engine_names() and importlib.import_module(f"{__name__}.{name}").IS_PROXY

@@ -18,6 +18,7 @@ from hf_qualcode.quality.smells._base import BaseEngine, Progress, program_bytes
 from hf_qualcode.types import QualcodeError
 
 
+IS_PROXY = True
 # What a user must have; shown where an engine is to be chosen.
 NEEDS = "nothing more, but it is a proxy for Sonar"
 # ruff's rule for each of Sonar's that has one and is on in "Sonar way". Left out: UP034 for S1110, which finds the
@@ -110,7 +111,7 @@ class RuffEngine(BaseEngine):
     """
 
     name = "ruff"
-    is_proxy = True
+    is_proxy = IS_PROXY
     description = 'a proxy, not Sonar: the rules of ruff that are nearest to those of the profile "Sonar way"'
 
     def __init__(self):

@@ -19,6 +19,7 @@ from hf_qualcode.quality.smells._base import BaseEngine, Progress, program_bytes
 from hf_qualcode.quality.smells._process import RestartingProcess
 
 
+IS_PROXY = False
 # What a user must have; shown where an engine is to be chosen.
 NEEDS = "Java 17 (a JDK) and hf-qualcode install-sonar; the analyser of the paper"
 # The slowest module of Python's own library takes 1.4 s.
@@ -53,7 +54,7 @@ class SonarEngine(BaseEngine):
 
     name = "sonar"
     version = VERSION
-    is_proxy = False
+    is_proxy = IS_PROXY
     description = f'Sonar\'s Python analyzer {VERSION}, rules of type CODE_SMELL in the profile "Sonar way"'
 
     def __init__(self, folder: Path | None = None, seconds: float = _PROGRAM_SECONDS):

@@ -23,6 +23,7 @@ from hf_qualcode.quality.smells._base import BaseEngine, Progress, program_bytes
 from hf_qualcode.types import QualcodeError
 
 
+IS_PROXY = False
 # What a user must have; shown where an engine is to be chosen.
 NEEDS = "a SonarQube server (SONAR_HOST_URL, SONAR_TOKEN) and sonar-scanner"
 # The server lists no more than 10,000 issues a question.
@@ -44,7 +45,7 @@ class SonarQubeEngine(BaseEngine):
     """
 
     name = "sonarqube"
-    is_proxy = False
+    is_proxy = IS_PROXY
 
     def __init__(self):
         self._address = os.environ.get("SONAR_HOST_URL", "").rstrip("/")
