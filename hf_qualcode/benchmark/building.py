@@ -7,10 +7,11 @@ import hf_qualcode
 from hf_qualcode.benchmark.cards import render_card
 from hf_qualcode.benchmark.codenet import CodeNet
 from hf_qualcode.benchmark.collecting import collect
-from hf_qualcode.benchmark.labelling import LabelSource, check_remeasuring, judge_labels, remeasured_labels
+from hf_qualcode.benchmark.labelling import LabelSource, judge_labels, remeasured_labels
 from hf_qualcode.benchmark.mc_qualcode import TRIPLETS_PER_CONFIG, fill_mc_qualcode
 from hf_qualcode.benchmark.negatives import NUM_NEGATIVES
 from hf_qualcode.benchmark.qualcode import fill_qualcode
+from hf_qualcode.benchmark.remeasured import check_measuring
 from hf_qualcode.benchmark.schemas import DATA_SETS
 from hf_qualcode.benchmark.writing import BUILDER, CARD_FILE, REPORT_FILE, Workplace, write_rows
 
@@ -59,7 +60,7 @@ def build(
     # Before anything is made: what would end a long build is said at its beginning.
     CodeNet.open(codenet)
     if labels == "remeasured":
-        check_remeasuring(inputs)
+        check_measuring(inputs)
     with Workplace(out) as place:
         judged = collect(
             codenet, place.folder / "collected", smells=smells, keep_zero=keep_zero, num_proc=num_proc,

@@ -2,17 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 from hf_qualcode.benchmark.programs import Program
+from hf_qualcode.benchmark.remeasured import remeasure
 from hf_qualcode.benchmark.writing import RowWriter
 from hf_qualcode.quality import get_dimension
-from hf_qualcode.types import QualcodeError
-
-
-_REMEASURING = "hf_qualcode.benchmark.remeasured"
 
 
 @dataclass(frozen=True)
@@ -96,19 +91,6 @@ def _label_row(program: Program, collection, source: LabelSource) -> dict:
     }
 
 
-def check_remeasuring(inputs: Path | None = None) -> None:
-    """Tells before a long build begins what would end it.
-
-    Raises:
-        `QualcodeError`: When this installation or this machine cannot measure, or `inputs` holds none.
-    """
-    if find_spec(_REMEASURING) is None:
-        raise QualcodeError(
-            "--labels remeasured is not available in this version; use --labels judge, the paper's labels"
-        )
-    import_module(_REMEASURING).check_measuring(inputs)
-
-
 def remeasured_labels(
     collection, work: Path, engine, *, inputs: Path | None, progress, num_proc: int
 ) -> LabelSource:
@@ -123,10 +105,8 @@ def remeasured_labels(
         num_proc (`int`): Processes.
 
     Raises:
-        `QualcodeError`: As of `check_remeasuring`.
+        `QualcodeError`: When programs cannot be shut in on this machine, or `inputs` holds none.
     """
-    check_remeasuring(inputs)
-    remeasure = import_module(_REMEASURING).remeasure
     measured = remeasure(collection, work, inputs=inputs, progress=progress, num_proc=num_proc)
     judge = judge_labels(engine)
     return LabelSource(

@@ -15,8 +15,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from hf_qualcode.cli import dataset
-from hf_qualcode.cli.main import build_parser
-from hf_qualcode.quality.smells import engine_names
 from hf_qualcode.types import QualcodeError, UsageError
 
 
@@ -73,8 +71,6 @@ def test_json_is_the_report_alone(codenet, tmp_path, capsys):
 
 
 def test_a_proxy_is_named_on_stderr_and_in_every_output(codenet, tmp_path, capsys):
-    if "ruff" not in engine_names():
-        pytest.skip("this version has no ruff engine")
     assert run("qualcode", codenet, "--out", tmp_path / "out", "--smells", "ruff") == 0
     out, err = capsys.readouterr()
     assert "ruff" in out and "(a proxy)" in out
@@ -105,10 +101,15 @@ def test_wrong_usage(arguments, words, codenet, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_remeasured_labels_say_where_they_are_not_available(codenet, tmp_path, monkeypatch):
-    monkeypatch.setattr("hf_qualcode.benchmark.labelling._REMEASURING", "hf_qualcode.benchmark.nothing_of_this_name")
-    with pytest.raises(QualcodeError, match="--labels remeasured is not available"):
+def test_a_machine_that_cannot_shut_programs_in_is_said_before_the_build(codenet, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise QualcodeError("programs cannot be shut in here")
+
+    monkeypatch.setattr("hf_qualcode.benchmark.remeasured.Sandbox.open", refuse)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(QualcodeError, match="cannot be shut in here"):
         run("qualcode", codenet, "--out", tmp_path / "out", "--smells", "none", "--labels", "remeasured")
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_no_codenet_is_one_line(tmp_path):
@@ -155,8 +156,6 @@ def test_publishing_is_refused_before_the_build(codenet, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("script", ["qualcode", "mc_qualcode"])
 def test_scripts_build_the_same(script, codenet, tmp_path):
-    if "dataset" not in build_parser().format_help():
-        pytest.skip("the command `dataset` is not among the commands of this version")
     name = script.replace("_", "-")
     run(name, codenet, "--out", tmp_path / "one", "--smells", "none")
     path = ROOT / "dataset_scripts" / f"{script}.py"

@@ -1,17 +1,9 @@
 """`evaluate reranking`: how far up a model puts the relevant code of given lists."""
 
 import argparse
-from pathlib import Path
 
-from hf_qualcode.cli.evaluating.common import (
-    add_common_arguments,
-    check_names,
-    check_seed,
-    check_targets,
-    print_report,
-    warn,
-)
-from hf_qualcode.cli.evaluating.retrieval import compare_metrics
+from hf_qualcode.cli.evaluating.common import print_report, warn
+from hf_qualcode.cli.evaluating.ranked import add_ranking_arguments, named_systems, run_ranking, save
 
 
 def add_task(tasks) -> None:
@@ -26,34 +18,17 @@ def add_task(tasks) -> None:
         "--data", metavar="DIR|ORG/NAME", help="the test set: a folder of `dataset build qualcode` or a Hub id"
     )
     parser.add_argument("--split", default="test", help="split of the data set (default test)")
-    model = parser.add_mutually_exclusive_group()
-    model.add_argument("--model", metavar="NAME", help="bm25, minilm, another baseline, or a model's DIR or ORG/NAME")
-    model.add_argument("--run", dest="run_file", metavar="FILE", type=Path, help="evaluate this TREC run instead")
-    model.add_argument(
-        "--compare", nargs=2, metavar=("A", "B"), type=Path, help="compare two --save-scores files, list by list"
+    add_ranking_arguments(
+        parser,
+        models="bm25, minilm, another baseline, or a model's DIR or ORG/NAME",
+        unit="list",
     )
-    parser.add_argument(
-        "--baseline", action="append", default=[], metavar="M_OR_RUN", help="a model or run to set beside; repeatable"
-    )
-    parser.add_argument("--save-run", metavar="FILE", type=Path, help="write the order as a TREC run")
-    add_common_arguments(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the task."""
-    from hf_qualcode.types import UsageError
-
-    check_seed(args)
-    if args.compare:
-        compare_metrics(args)
-        return 0
-    if not args.data:
-        raise UsageError("--data is missing: a folder of `dataset build qualcode` or a Hub id")
-    if not args.model and not args.run_file:
-        raise UsageError("name what to evaluate: --model NAME or --run FILE")
-    _evaluate(args)
-    return 0
+    return run_ranking(args, _evaluate, "a folder of `dataset build qualcode` or a Hub id")
 
 
 def _evaluate(args: argparse.Namespace) -> None:
@@ -62,16 +37,9 @@ def _evaluate(args: argparse.Namespace) -> None:
     from hf_qualcode.cli.progress import ProgressLine
     from hf_qualcode.evaluation.report import ranking_table, reranking_report
     from hf_qualcode.evaluation.reranking import evaluate_reranking, evaluate_reranking_run, random_reranking
-    from hf_qualcode.evaluation.score_files import write_rows
-    from hf_qualcode.evaluation.trec import read_run, write_run
 
-    # Every name and file is looked at before the first long work begins.
-    model = str(args.run_file) if args.run_file else args.model
-    names = [model, *args.baseline]
-    check_names(names, reserved=("random",))
-    check_targets(args.save_run, args.save_scores)
+    model, names, runs = named_systems(args)
     lists = load_lists(args.data, args.split)
-    runs = {n: read_run(n) for n in names if (n == model and args.run_file) or (n != model and Path(n).is_file())}
     results = {}
     with ProgressLine() as progress:
         scorers = {name: find_scorer(name, progress) for name in names if name not in runs}
@@ -87,10 +55,7 @@ def _evaluate(args: argparse.Namespace) -> None:
         if result.missing:
             warn(name, f"{result.missing} documents are not ranked; they count as not found")
     result = results.pop(model)
-    if args.save_run:
-        write_run(args.save_run, result.run, tag=model)
-    if args.save_scores:
-        write_rows(args.save_scores, result.rows())
+    save(args, model, result)
     config = {"split": args.split, "seed": args.seed}
     report = reranking_report(
         args.data, config, model, result, {**results, "random": random_reranking(lists)}, args.seed

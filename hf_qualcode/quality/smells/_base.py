@@ -1,5 +1,6 @@
 """What the engines share: from findings to rule ids, and the end of a `with` block."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Self
 
@@ -9,12 +10,12 @@ from hf_qualcode.quality.smells import Finding
 Progress = Callable[[str, int, int], None]
 
 
-class BaseEngine:
+class BaseEngine(ABC):
     """A `SmellEngine` from its `examine`."""
 
+    @abstractmethod
     def examine(self, texts: Sequence[str], progress: Progress | None = None) -> list[tuple[Finding, ...] | None]:
         """See `SmellEngine.examine`."""
-        raise NotImplementedError
 
     def analyse(self, texts: Sequence[str], progress: Progress | None = None) -> list[tuple[str, ...] | None]:
         """See `SmellEngine.analyse`."""
@@ -23,7 +24,7 @@ class BaseEngine:
             for findings in self.examine(texts, progress)
         ]
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (most engines hold nothing open)
         """Nothing to end, unless an engine says otherwise."""
 
     def __enter__(self) -> Self:

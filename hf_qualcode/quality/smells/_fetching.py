@@ -254,7 +254,7 @@ def _extract(tarball: Path, folder: Path) -> None:
             raise QualcodeError(f"{tarball} does not hold the two jars whose SHA-256 are pinned")
         for name in JAR_SHA256:
             Path(aside, name).replace(folder / name)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # leftovers only take room; the jars are in place
         _sweep(folder.parent)
 
 
