@@ -161,7 +161,7 @@ def _table(rows: list[dict], startup, isolation: str, args: argparse.Namespace):
         if args.smells is not None:
             line.append("-" if row["smells"] is None else str(row["smells"]))
         interval = row["interval"]
-        line += [row["verdict"] or "-", "-" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"]
+        line += [row["verdict"] or "-", "-" if interval is None else f"{interval[0]:.3g} to {interval[1]:.3g}"]
         lines.append([printable_line(cell) for cell in line])
     note = (
         f"isolation: {isolation}; least of {args.rounds} rounds, without an empty program's "

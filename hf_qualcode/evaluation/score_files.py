@@ -69,8 +69,8 @@ def read_pair_scores(path: Path, pairs: Sequence[PreferencePair], data: str) -> 
     unknown = [name for name in rows if name not in known]
     if unknown:
         raise QualcodeError(
-            f"{path} has {len(unknown)} ids that {data} lacks, {unknown[0]!r} among them; were the scores made for "
-            "another configuration or split?"
+            f"{path} has {len(unknown)} ids that {data} lacks, {unknown[0]!r} among them (one that it has is "
+            f"{pairs[0].id!r}); were the scores made for another configuration (--config) or split?"
         )
     missing = [pair.id for pair in pairs if pair.id not in rows]
     if missing:

@@ -57,7 +57,7 @@ def find_scorer(name: str, progress: Callable[[str, int, int | None], None] | No
         return trivial[name]
     if _may_be_model(name):
         return _model_scorer(name, progress)
-    legal = ", ".join([*_modules_with("scorer"), *trivial])
+    legal = ", ".join(dict.fromkeys([*_modules_with("scorer"), *trivial]))
     raise UsageError(f"unknown model {name!r}: one of {legal}, a model's folder or Hub id, a file of scores")
 
 

@@ -111,7 +111,7 @@ def _evaluate(args: argparse.Namespace) -> None:
             data.pairs,
             scorer,
             name=model,
-            labels=data.labels,
+            labels=None if args.no_controls else data.labels,
             controls=controls,
             baselines=baselines,
             folds=args.folds,
