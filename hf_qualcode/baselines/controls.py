@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from hf_qualcode.baselines.static import StaticFeatureScorer
-from hf_qualcode.baselines.static_features import HEAVY_MODULES
 from hf_qualcode.baselines.trivial import TRIVIAL_SCORERS, program_modules
 from hf_qualcode.evaluation.label_noise import FIELDS
 from hf_qualcode.evaluation.protocols import NamedScorer, Perturbation, Slice
 from hf_qualcode.languages import get_language
 from hf_qualcode.quality import dimension_names, get_dimension, instruction_for
+from hf_qualcode.quality.static_features import HEAVY_MODULES
+from hf_qualcode.quality.static_scorer import StaticFeatureScorer
 from hf_qualcode.types import PreferencePair, QualcodeError
 
 

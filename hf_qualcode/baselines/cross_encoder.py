@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from hf_qualcode.batching import replace_surrogates, token_batches
 from hf_qualcode.evaluation.protocols import LOG_ODDS
 from hf_qualcode.hub import resolve_model
 from hf_qualcode.retrieve.recipe import EncoderRecipe
-from hf_qualcode.retrieve.tokens import replace_surrogates
-from hf_qualcode.retrieve.transformer import token_batches
 from hf_qualcode.types import QualcodeError, UsageError
 
 

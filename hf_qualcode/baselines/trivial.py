@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from hf_qualcode.baselines.static_features import HEAVY_MODULES, imported_modules, loop_depth
 from hf_qualcode.languages import parse_python
+from hf_qualcode.quality.static_features import HEAVY_MODULES, imported_modules, loop_depth
 
 
 class CodeScorer:

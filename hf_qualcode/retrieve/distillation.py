@@ -68,10 +68,10 @@ def token_vectors(source: Path, *, progress: EncodeProgress | None = None) -> np
     import torch
     from tokenizers import Tokenizer
 
-    from hf_qualcode.retrieve.backbones import PackedBert
+    from hf_qualcode.retrieve.backbones import packed_bert
 
     recipe = EncoderRecipe.read(source)
-    backbone = PackedBert(recipe, torch.float32)
+    backbone = packed_bert(recipe, torch.float32)
     tokenizer = Tokenizer.from_file(str(source / "tokenizer.json"))
     tokenizer.no_padding()
     first, last = tokenizer.encode("").ids

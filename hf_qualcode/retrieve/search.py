@@ -16,9 +16,9 @@ from hf_qualcode.retrieve.filters import eligible_units
 from hf_qualcode.retrieve.index import CodeIndex
 from hf_qualcode.retrieve.page import build_page
 from hf_qualcode.retrieve.tables import embedding_text
-from hf_qualcode.retrieve.threads import one_blas_thread
 from hf_qualcode.retrieve.vector_cache import VectorCache
 from hf_qualcode.retrieve.vector_sets import VectorSet
+from hf_qualcode.threads import one_blas_thread
 from hf_qualcode.types import Hit, QualcodeError, UsageError
 
 

@@ -4,18 +4,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from hf_qualcode.batching import replace_surrogates
 from hf_qualcode.retrieve.recipe import EncoderRecipe
 from hf_qualcode.types import QualcodeError
 
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
 # A token of code is about 3.5 characters long; a text that is cut too short at this rate is tokenised again in full.
 _CHARACTERS_A_TOKEN = 16
-
-
-def replace_surrogates(text: str) -> str:
-    """`text` with each lone surrogate, which has no UTF-8 form, as U+FFFD."""
-    return _SURROGATES.sub("\ufffd", text)
 
 
 class TextTokenizer:

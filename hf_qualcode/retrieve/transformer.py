@@ -1,7 +1,7 @@
 """Transformer encoders, run so that little is computed twice or for padding.
 
 What pays, measured in float32 on 2 cores: batches by number of tokens after sorting by length, packed tokens without
-padding (`backbones.PackedBert`), query, key and value in one product, equal texts encoded once, and batches side by
+padding (`PackedBert`), query, key and value in one product, equal texts encoded once, and batches side by
 side with a core each. What did not: weights laid out for oneDNN or MKL beforehand (within noise), and the fused GELU
 of oneDNN (slower).
 """
@@ -15,12 +15,15 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from hf_qualcode.retrieve.backbones import PackedBert, TransformersBackbone
+from hf_qualcode.batching import replace_surrogates, token_batches
+from hf_qualcode.devices import choose_dtype, default_device
+from hf_qualcode.packed_bert import PackedBert
+from hf_qualcode.retrieve.backbones import TransformersBackbone, packed_bert
 from hf_qualcode.retrieve.encoder import EncodeProgress
 from hf_qualcode.retrieve.pooling import pool
 from hf_qualcode.retrieve.recipe import EncoderRecipe
-from hf_qualcode.retrieve.threads import map_side_by_side
-from hf_qualcode.retrieve.tokens import TextTokenizer, replace_surrogates
+from hf_qualcode.retrieve.tokens import TextTokenizer
+from hf_qualcode.threads import map_side_by_side
 from hf_qualcode.types import QualcodeError
 
 
@@ -46,7 +49,7 @@ def load_transformer(folder: Path, *, id: str, device: str | None = None, precis
     """
     recipe = EncoderRecipe.read(folder)
     recipe.refuse_own_code()
-    chosen = torch.device(device) if device else _default_device()
+    chosen = torch.device(device) if device else default_device()
     dtype = choose_dtype(precision, chosen)
     if recipe.exotic:
         logger.info("encoder %s has %s: run by sentence-transformers, without our batching", id, recipe.exotic)
@@ -63,24 +66,6 @@ def load_transformer(folder: Path, *, id: str, device: str | None = None, precis
         ) from error
 
 
-def choose_dtype(precision: str, device: torch.device) -> torch.dtype:
-    """`torch.bfloat16` where it is asked for, or `"auto"` and the hardware multiplies matrices in it."""
-    if precision == "auto":
-        return torch.bfloat16 if _multiplies_bfloat16(device) else torch.float32
-    return torch.bfloat16 if precision == "bfloat16" else torch.float32
-
-
-def _multiplies_bfloat16(device: torch.device) -> bool:
-    if device.type == "cpu":
-        # oneDNN emulates bfloat16 on any AVX512 CPU, slower than float32: ask for the instructions themselves.
-        return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
-    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-
-
-def _default_device() -> torch.device:
-    return torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")
-
-
 class TransformerEncoder:
     """A transformer, pooling and unit norm. Meets `hf_qualcode.retrieve.encoder.Encoder`.
 
@@ -92,15 +77,16 @@ class TransformerEncoder:
     """
 
     def __init__(self, recipe: EncoderRecipe, *, id: str, device: torch.device, dtype: torch.dtype):
-        packed = device.type == "cpu" and PackedBert.fits(recipe)
+        fits = PackedBert.fits(recipe.config)
         self.id = id
         self.recipe = recipe
         self.device = device
         self.dtype = dtype
         self.fingerprint = recipe.fingerprint()
-        self.tokenizer = TextTokenizer(recipe, direct=PackedBert.fits(recipe))
+        self.tokenizer = TextTokenizer(recipe, direct=fits)
         # On an accelerator many small attention calls cost more than padding does.
-        self.backbone = PackedBert(recipe, dtype) if packed else TransformersBackbone(recipe, dtype, device)
+        packed = fits and device.type == "cpu"
+        self.backbone = packed_bert(recipe, dtype) if packed else TransformersBackbone(recipe, dtype, device)
         self.dimension = self._run(self.tokenizer([""])).shape[1]
 
     def encode(
@@ -159,25 +145,6 @@ class TransformerEncoder:
         """Vectors of one batch of token ids sorted by length, float32 `[num_texts, dimension]`."""
         pooled = torch.cat([pool(states, self.recipe.pooling) for _, states in self.backbone(batch)])
         return F.normalize(pooled, dim=-1).cpu().numpy()
-
-
-def token_batches(lengths: Sequence[int], budget: int) -> Iterator[np.ndarray]:
-    """Split texts into batches of about `budget` tokens, padding to the longest included.
-
-    Args:
-        lengths (`Sequence[int]`): Number of tokens of each text.
-        budget (`int`): A batch holds more only if it is a single text.
-
-    Yields:
-        `np.ndarray`: Rows of `lengths`, longest first: the largest batch comes first, so memory that suffices for it
-        suffices for all, and texts of equal length are neighbours.
-    """
-    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
-    start = 0
-    while start < len(order):
-        size = max(1, budget // lengths[order[start]])
-        yield order[start : start + size]
-        start += size
 
 
 class SentenceTransformerEncoder:

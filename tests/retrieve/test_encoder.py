@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from hf_qualcode.retrieve.backbones import PackedBert, TransformersBackbone
+from hf_qualcode.packed_bert import PackedBert
+from hf_qualcode.retrieve.backbones import TransformersBackbone, packed_bert
 from hf_qualcode.retrieve.encoder import encoder_fingerprint, is_present, load_encoder
 from hf_qualcode.retrieve.recipe import POOLING_MODES, EncoderRecipe
 from hf_qualcode.retrieve.transformer import (
@@ -72,7 +73,7 @@ def test_packed_equals_transformers(tmp_path, model_type, make_tiny_bert):
     generator = torch.Generator().manual_seed(0)
     batch = [torch.randint(5, 100, (length,), generator=generator).tolist() for length in (9, 7, 7, 7, 3, 1)]
     with torch.inference_mode():
-        packed = list(PackedBert(recipe, torch.float32)(batch))
+        packed = list(packed_bert(recipe, torch.float32)(batch))
         padded = list(TransformersBackbone(recipe, torch.float32, torch.device("cpu"))(batch))
     assert [span for span, _ in packed] == [span for span, _ in padded]
     for (_, ours), (_, theirs) in zip(packed, padded, strict=True):

@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from hf_qualcode.retrieve.threads import map_side_by_side, one_blas_thread
+from hf_qualcode.threads import map_side_by_side, one_blas_thread
 
 
 @pytest.fixture

@@ -6,17 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hf_qualcode.baselines.static import (
+from hf_qualcode.evaluation.protocols import Scorer, TrainableScorer
+from hf_qualcode.languages import get_language
+from hf_qualcode.quality import instruction_for
+from hf_qualcode.quality.static_features import FEATURE_NAMES, static_features
+from hf_qualcode.quality.static_scorer import (
     LEAST_SCALE,
     REGULARISATION,
     FittedStaticScorer,
     StaticFeatureScorer,
     feature_matrix,
 )
-from hf_qualcode.baselines.static_features import FEATURE_NAMES, static_features
-from hf_qualcode.evaluation.protocols import Scorer, TrainableScorer
-from hf_qualcode.languages import get_language
-from hf_qualcode.quality import instruction_for
 from hf_qualcode.types import PreferencePair, QualcodeError
 
 
