@@ -14,6 +14,7 @@ _PUBLIC = {
     "CodeIndex": "hf_qualcode.retrieve.index",
     "CodeSearcher": "hf_qualcode.retrieve.search",
     "Hit": "hf_qualcode.types",
+    "Reranker": "hf_qualcode.rerank.reranker",
     "instruction_for": "hf_qualcode.quality",
     "losses": None,
     "metrics": None,

@@ -29,6 +29,8 @@ _SECONDS_TO_ANSWER = 10
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 PICKLED_WEIGHTS = ["*.bin", "*.pt", "*.pth", "*.ckpt"]
 
+# Which of these a folder has says what kind of model it holds: transformers', sentence-transformers', a LoRA adapter.
+_DESCRIPTIONS = ("config.json", "modules.json", "adapter_config.json")
 _HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[^@\s]+))?")
 
 
@@ -86,7 +88,8 @@ def resolve_model(name: str) -> Path:
             again.
 
     Returns:
-        `Path`: A folder with `config.json` or `modules.json`, and safetensors weights.
+        `Path`: A folder with safetensors weights and `config.json`, `modules.json` or, of a LoRA adapter,
+            `adapter_config.json`.
 
     Raises:
         `UsageError`: If `name` is none of these.
@@ -146,9 +149,10 @@ def _hub_id(name: str) -> re.Match[str] | None:
 def _checked_folder(folder: Path, *, named: str) -> Path:
     if not folder.is_dir():
         raise UsageError(f"model {named!r} is a file; name the folder that holds its config.json")
-    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
+    if not _is_described(folder):
         raise QualcodeError(
-            f"model {named!r} has no config.json (nor modules.json); name a folder that `save_pretrained` wrote"
+            f"model {named!r} has no config.json (nor modules.json, nor adapter_config.json); name a folder that "
+            "`save_pretrained` wrote"
         )
     if not any(folder.glob("*.safetensors")) and not any(folder.glob("*/*.safetensors")):
         pickles = sorted(file.name for pattern in PICKLED_WEIGHTS for file in folder.glob(pattern))
@@ -164,9 +168,12 @@ def _checked_folder(folder: Path, *, named: str) -> Path:
     return folder
 
 
+def _is_described(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _DESCRIPTIONS)
+
+
 def _has_model(folder: Path) -> bool:
-    described = (folder / "config.json").is_file() or (folder / "modules.json").is_file()
-    return described and any(folder.rglob("*.safetensors"))
+    return _is_described(folder) and any(folder.rglob("*.safetensors"))
 
 
 def _cached_snapshot(repo: str, revision: str | None) -> Path | None:

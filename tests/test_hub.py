@@ -76,6 +76,16 @@ def test_cached_hub_model_with_modules_alone_needs_no_network(monkeypatch, tmp_p
     assert hub.resolve_model("org/encoder") == snapshot == hub.find_model("org/encoder")
 
 
+def test_an_adapter_is_a_model_too(monkeypatch, tmp_path):
+    (tmp_path / "adapter").mkdir()
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (tmp_path / "adapter" / name).touch()
+    assert hub.resolve_model(str(tmp_path / "adapter")) == tmp_path / "adapter"
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    snapshot = _hub_cache_entry(tmp_path, "org/lora", {"adapter_config.json": "{}", "adapter_model.safetensors": ""})
+    assert hub.resolve_model("org/lora") == snapshot
+
+
 @pytest.mark.parametrize("code", ["ENOSPC", "EACCES", "EROFS"])
 def test_a_full_disk_is_not_called_a_network_failure(monkeypatch, code):
     def fail(local_files_only=False, **request):

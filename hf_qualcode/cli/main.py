@@ -18,6 +18,7 @@ from hf_qualcode.types import QualcodeError, UsageError
 # In the order of the help text.
 COMMANDS = (
     "search",
+    "rerank",
     "index",
     "evaluate",
     "dataset",

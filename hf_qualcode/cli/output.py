@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from hf_qualcode.evaluation.report import Table
 
 
+Explanation = Sequence[tuple[str, float]]
+
 # Of a long unit only so many lines are shown; --json has all.
 _SHOWN_LINES = 16
 # Everything a terminal might obey: code and file names are strangers' text.
@@ -39,22 +41,38 @@ def printable_line(text: str) -> str:
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def hit_to_dict(hit: Hit) -> dict:
-    """The JSON object of one hit, keys in the order of the contract."""
+def hit_to_dict(hit: Hit, explanation: Explanation | None = None) -> dict:
+    """The JSON object of one hit, keys in the order of the contract; `explanation` last, where it was asked for."""
     row = asdict(hit)
     del row["unit_id"]
+    if explanation is not None:
+        row["explanation"] = [{"name": name, "value": value} for name, value in explanation]
     return row
 
 
-def print_hits(hits: Sequence[Hit], *, as_json: bool = False, context: int = 0) -> None:
-    """Write hits to stdout: JSON lines, or coloured on a terminal, or plain."""
+def print_hits(
+    hits: Sequence[Hit],
+    *,
+    as_json: bool = False,
+    context: int = 0,
+    explanations: Sequence[Explanation] | None = None,
+) -> None:
+    """Write hits to stdout: JSON lines, or coloured on a terminal, or plain.
+
+    Args:
+        hits (`Sequence[Hit]`): Best first.
+        as_json (`bool`, *optional*, defaults to `False`): One JSON object a line.
+        context (`int`, *optional*, defaults to 0): Lines around each hit.
+        explanations (*optional*): One a hit: name and value, in log-odds, of what spoke for it or against it.
+    """
+    told = [None] * len(hits) if explanations is None else explanations
     if as_json:
-        for hit in hits:
-            sys.stdout.write(json.dumps(hit_to_dict(hit)) + "\n")
+        for hit, explanation in zip(hits, told, strict=True):
+            sys.stdout.write(json.dumps(hit_to_dict(hit, explanation)) + "\n")
     elif sys.stdout.isatty():
-        _print_rich(hits, context)
+        _print_rich(hits, context, told)
     else:
-        _print_plain(hits, context)
+        _print_plain(hits, context, told)
 
 
 def print_table(table: "Table") -> None:
@@ -85,7 +103,20 @@ def _heading(hit: Hit) -> str:
         notes += ", changed since it was indexed"
     name = printable_line(hit.name)
     place = f"{printable_line(hit.path)}:{hit.start_line}-{hit.end_line}  {name}" if hit.root else name
-    return f"{hit.rank}. {place}{notes})  {hit.score:.3f}"
+    return f"{hit.rank}. {place}{notes})  {_scores(hit)}"
+
+
+def _scores(hit: Hit) -> str:
+    """The score; where it is a mixture, its parts, and where a hit was too far down to be judged, that."""
+    if hit.quality_score is not None:
+        return f"{hit.score:.3f}  retrieval {hit.retrieval_score:.3f}, quality {hit.quality_score:+.2f}"
+    if hit.score != hit.retrieval_score:
+        return f"retrieval {hit.retrieval_score:.3f}, quality not judged"
+    return f"{hit.score:.3f}"
+
+
+def _explained(explanation: Explanation) -> str:
+    return "because of " + ", ".join(f"{printable_line(name)} {value:+.2f}" for name, value in explanation)
 
 
 def _snippet(hit: Hit, context: int) -> tuple[int, list[str], int]:
@@ -114,9 +145,9 @@ def _file_lines(hit: Hit) -> list[str] | None:
         return None  # the hit's own text is shown without what is around it
 
 
-def _print_plain(hits: Sequence[Hit], context: int) -> None:
+def _print_plain(hits: Sequence[Hit], context: int, explanations: Sequence[Explanation | None]) -> None:
     out = sys.stdout
-    for hit in hits:
+    for hit, explanation in zip(hits, explanations, strict=True):
         out.write(_heading(hit) + "\n")
         start, lines, left_out = _snippet(hit, context)
         for number, line in enumerate(lines, start):
@@ -125,10 +156,12 @@ def _print_plain(hits: Sequence[Hit], context: int) -> None:
             out.write(f"        ... {left_out} more lines\n")
         for copy in hit.copies[:3]:
             out.write(f"        also {printable_line(copy.path)}:{copy.start_line}-{copy.end_line}\n")
+        if explanation:
+            out.write(f"        {_explained(explanation)}\n")
         out.write("\n")
 
 
-def _print_rich(hits: Sequence[Hit], context: int) -> None:
+def _print_rich(hits: Sequence[Hit], context: int, explanations: Sequence[Explanation | None]) -> None:
     from rich.console import Console
     from rich.syntax import Syntax
     from rich.text import Text
@@ -136,7 +169,7 @@ def _print_rich(hits: Sequence[Hit], context: int) -> None:
     console = Console(highlight=False)
     if not hits:
         sys.stderr.write("nothing found\n")
-    for hit in hits:
+    for hit, explanation in zip(hits, explanations, strict=True):
         console.print(Text(_heading(hit), style="bold"), soft_wrap=True)
         start, lines, left_out = _snippet(hit, context)
         console.print(
@@ -154,4 +187,6 @@ def _print_rich(hits: Sequence[Hit], context: int) -> None:
         for copy in hit.copies[:3]:
             place = f"{printable_line(copy.path)}:{copy.start_line}-{copy.end_line}"
             console.print(Text(f"       also {place}", style="dim"))
+        if explanation:
+            console.print(Text(f"       {_explained(explanation)}", style="italic"), soft_wrap=True)
         console.print()

@@ -2,12 +2,22 @@
 
 import argparse
 import logging
-import shutil
 import sys
-import unicodedata
 from pathlib import Path
+from typing import NamedTuple
 
 from hf_qualcode.cli.output import named_path
+from hf_qualcode.cli.qualities import (
+    BUNDLED,
+    LazyReranker,
+    add_order_arguments,
+    add_quality_argument,
+    quality_of,
+    said_once,
+    weight_of,
+)
+from hf_qualcode.cli.searching.judged import explain_hits, tell_what_was_learnt
+from hf_qualcode.cli.searching.preview import Preview
 
 
 logger = logging.getLogger(__name__)
@@ -23,6 +33,11 @@ def add_parser(subparsers) -> None:
     parser.add_argument("query", metavar="QUERY", help="what the code should do, in words or in code")
     parser.add_argument("path", nargs="?", metavar="PATH", type=named_path, help="folder or file to search")
     parser.add_argument("--index", metavar="DIR", type=named_path, help="search this index as it is, not a PATH")
+    add_quality_argument(
+        parser, "put code of these qualities first among what was found: speed, memory, maintainability, or several"
+    )
+    add_order_arguments(parser)
+    parser.add_argument("--explain", action="store_true", help="with --quality: say what spoke for each hit")
     parser.add_argument("--top-k", type=int, default=10, metavar="K", help="number of hits (default 10)")
     parser.add_argument(
         "--retriever",
@@ -65,10 +80,20 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--context {args.context}: 0 or more lines")
     if not args.query.strip():
         raise UsageError("the query is empty: say what the code should do")
-    with ProgressLine() as progress:
-        hits = _search(args, progress)
-    print_hits(hits, as_json=args.json, context=args.context)
+    quality, weight = quality_of(args), weight_of(args)
+    with ProgressLine() as progress, said_once():
+        found = _search(args, quality, weight, progress)
+    if quality and (args.reranker or BUNDLED) == BUNDLED:
+        tell_what_was_learnt(found.hits)
+    print_hits(found.hits, as_json=args.json, context=args.context, explanations=found.explanations)
     return 0
+
+
+class _Found(NamedTuple):
+    """Hits, and what spoke for each where that was asked for."""
+
+    hits: list
+    explanations: list[list] | None = None
 
 
 def _tell_empty(index, args: argparse.Namespace) -> None:
@@ -82,11 +107,11 @@ def _tell_empty(index, args: argparse.Namespace) -> None:
         )
 
 
-def _search(args: argparse.Namespace, progress) -> list:
+def _search(args: argparse.Namespace, quality: tuple[str, ...], weight: float, progress) -> _Found:
     from hf_qualcode.retrieve.index import CodeIndex
     from hf_qualcode.retrieve.search import CodeSearcher
 
-    options = {
+    filters = {
         "top_k": args.top_k,
         "language": args.language and args.language.lower(),
         "include": args.include,
@@ -101,19 +126,27 @@ def _search(args: argparse.Namespace, progress) -> list:
     else:
         index, complete = _open_path(args, progress)
     _tell_empty(index, args)
-    searcher = CodeSearcher(index)
+    reranker = LazyReranker(args.reranker or BUNDLED, progress) if quality else None
+    searcher = CodeSearcher(index, reranker=reranker)
     mode = args.retriever
     if mode == "auto" and complete:
         mode = searcher.resolve_retriever(mode)
-    if mode == "bm25":
-        return searcher.search(args.query, retriever=mode, **options)
+    if mode == "bm25" and not quality:
+        return _Found(searcher.search(args.query, retriever=mode, **filters))
+    to_come = [] if mode == "bm25" else ["ranking by meaning"]
+    to_come += ["judging quality"] if quality else []
     # The progress line is closed first: it is drawn below the preview.
     with Preview(_on_terminal(args)) as preview, progress:
-        preview.show(searcher, args.query, options)
+        preview.show(searcher, args.query, filters, " and ".join(to_come))
         if not complete:
             index = CodeIndex.build([args.path or "."], index.directory, "auto", progress=progress)
-            searcher = CodeSearcher(index)
-        return searcher.search(args.query, retriever=mode, progress=on_encoded, **options)
+            searcher = CodeSearcher(index, reranker=reranker)
+        hits = searcher.search(
+            args.query, retriever=mode, quality=quality, quality_weight=weight, progress=on_encoded, **filters
+        )
+        if not args.explain:
+            return _Found(hits)
+        return _Found(hits, explain_hits(searcher, args.query, hits, quality, progress))
 
 
 def _open_path(args: argparse.Namespace, progress):
@@ -163,48 +196,3 @@ def cached_index(*paths: Path, kind: str = "indexes") -> Path:
     # The name is for people who look into the cache; a file name holds at most 255 bytes.
     name = "".join(c if c.isalnum() or c in "._-" else "_" for c in resolved[0].name)[:40] or "root"
     return cache_dir() / kind / f"v{FORMAT_VERSION}" / f"{name}-{digest}"
-
-
-def _clip(text: str, columns: int) -> str:
-    """The beginning of a text that fits into so many columns of a terminal."""
-    width = 0
-    for i, character in enumerate(text):
-        width += 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        if width > columns:
-            return text[:i]
-    return text
-
-
-class Preview:
-    """The hits by words, on the terminal, while those by meaning are made ready; gone when they are.
-
-    Plain escape sequences: importing rich would keep the first hits back by a tenth of a second.
-    """
-
-    def __init__(self, active: bool):
-        self._active = active
-        self._lines = 0
-
-    def show(self, searcher, query: str, options: dict) -> None:
-        """Search by words and show one line a hit."""
-        if not self._active:
-            return
-        from hf_qualcode.cli.output import printable_line
-
-        columns, rows = shutil.get_terminal_size()
-        lines = ["by words so far; ranking by meaning ..."]
-        for hit in searcher.search(query, retriever="bm25", **options):
-            lines.append(f"{hit.rank:>3}  {hit.path}:{hit.start_line}-{hit.end_line}  {hit.name}")
-        # Lines that wrap or scroll away could not be taken back.
-        lines = [_clip(printable_line(line), columns - 1) for line in lines[: max(1, rows - 3)]]
-        self._lines = len(lines)
-        sys.stderr.write("\x1b[2m" + "\n".join(lines) + "\x1b[0m\n")
-        sys.stderr.flush()
-
-    def __enter__(self) -> "Preview":
-        return self
-
-    def __exit__(self, *_) -> None:
-        if self._lines:
-            sys.stderr.write(f"\r\x1b[{self._lines}A\x1b[J")
-            sys.stderr.flush()

@@ -8,6 +8,24 @@ PHRASE = "maintainable"
 NEGATED_PHRASE = "hard to maintain"
 UNIT = "smells"
 
+# What a wish in other words than PHRASE may call it; see `hf_qualcode.quality.wishes`.
+PRAISE = (
+    *("maintainable", "readable", "clean", "cleaner", "cleanest", "clear", "clearer", "clearest", "clearly", "tidy"),
+    *("tidier", "elegant", "understandable", "comprehensible", "legible", "modular", "structured", "idiomatic"),
+    *("clarity", "documented", "organised", "organized", "neat", "neatly", "orderly", "simple", "simpler", "simplest"),
+    *("plain", "extensible", "testable", "maintainability", "readability", "straightforward"),
+)
+BLAME = (
+    *("messy", "unreadable", "illegible", "convoluted", "cryptic", "obscure", "ugly", "spaghetti", "tangled"),
+    *("smelly", "unmaintainable", "complicated", "dirty", "sloppy", "confusing", "unclear", "chaotic", "hacky"),
+    *("untidy", "incomprehensible", "disorganised", "disorganized", "brittle"),
+)
+RESOURCES = ("smells", "smell", "complexity", "duplication", "upkeep", "clutter", "debt")
+EFFORTS = (
+    *("read", "maintain", "understand", "change", "modify", "extend", "follow", "debug", "test", "edit", "review"),
+    *("refactor", "grasp", "comprehend", "reuse", "adapt", "keep", "reading", "maintenance", "understanding"),
+)
+
 POSITIVE_IS_DRAWN = True  # all programs without smells are equally good
 MIN_MORE_SMELLS = 3
 

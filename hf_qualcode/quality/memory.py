@@ -8,5 +8,12 @@ PHRASE = "memory-efficient"
 NEGATED_PHRASE = "memory-hungry"
 UNIT = "KB"
 JUDGE_SOURCE = "the judge's memory (KB), one run"
+# What a wish in other words than PHRASE may call it; see `hf_qualcode.quality.wishes`.
+PRAISE = ("lean", "leaner", "leanest", "lightweight", "compact")
+BLAME = ("bloated",)
+RESOURCES = (
+    *("memory", "ram", "footprint", "space", "heap", "allocation", "allocations", "bytes", "megabytes", "room"),
+    *("storage",),
+)
 
 __all__ = ["POSITIVE_IS_DRAWN", "is_clear", "is_pair", "label", "reason_without_pair"]

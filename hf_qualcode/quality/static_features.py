@@ -139,6 +139,14 @@ def static_features(code: str) -> np.ndarray:
     return values
 
 
+@functools.lru_cache(maxsize=1 << 16)
+def is_whole_program(code: str) -> bool:
+    """Whether a text is Python 3 that does something when run, beyond defining and importing."""
+    tree = normal_python_tree(code)
+    return tree is not None and not all(isinstance(node, _DEFINITIONS) for node in tree.body)
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass)
 _IS_COUNT = np.array([name in _CALLS or name in _COUNTED for name in FEATURE_NAMES])
 
 

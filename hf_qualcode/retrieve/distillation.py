@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from hf_qualcode.digests import file_digest
+from hf_qualcode.encoders.recipe import EncoderRecipe
 from hf_qualcode.retrieve.encoder import EncodeProgress
-from hf_qualcode.retrieve.recipe import EncoderRecipe
 
 
 # Chosen on the 279 positives of CoSQA's training pairs: of 128, 256 and 384 components, and 1e-3 to 1e-5.
@@ -68,7 +68,7 @@ def token_vectors(source: Path, *, progress: EncodeProgress | None = None) -> np
     import torch
     from tokenizers import Tokenizer
 
-    from hf_qualcode.retrieve.backbones import packed_bert
+    from hf_qualcode.encoders.backbones import packed_bert
 
     recipe = EncoderRecipe.read(source)
     backbone = packed_bert(recipe, torch.float32)

@@ -1,19 +1,17 @@
 """Texts to vectors: what an encoder is, and how one is loaded by name."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
+from hf_qualcode.encoders import EncodeProgress
 from hf_qualcode.hub import MINILM, existing_path, find_model, packaged_minilm, resolve_model
 from hf_qualcode.types import QualcodeError, UsageError
 
 
 STATIC = "static"
 PRECISIONS = ("auto", "float32", "bfloat16")
-
-EncodeProgress = Callable[[int, int], None]
-"""Called with the number of texts done and their total."""
 
 
 class Encoder(Protocol):
@@ -78,7 +76,7 @@ def load_encoder(
         return packaged_static(progress=progress)
     folder = resolve_model(name)
 
-    from hf_qualcode.retrieve.transformer import load_transformer
+    from hf_qualcode.encoders.transformer import load_transformer
 
     # An index keeps the id to load its encoder by, from whatever working directory.
     identity = name if name == MINILM or existing_path(name) is None else str(folder.resolve())
@@ -100,7 +98,7 @@ def encoder_fingerprint(name: str) -> str | None:
     Raises:
         `QualcodeError`: If the encoder is here, but damaged.
     """
-    from hf_qualcode.retrieve.recipe import EncoderRecipe
+    from hf_qualcode.encoders.recipe import EncoderRecipe
 
     try:
         if name == STATIC:

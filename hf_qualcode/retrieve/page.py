@@ -8,12 +8,11 @@ import numpy as np
 
 from hf_qualcode.corpus.walking import real_path
 from hf_qualcode.retrieve.index import CodeIndex
+from hf_qualcode.retrieve.ranking import RankedUnits
 from hf_qualcode.types import Hit, Location
 
 
-def build_page(
-    index: CodeIndex, rows: np.ndarray, scores: np.ndarray, top_k: int, eligible: np.ndarray | None = None
-) -> list[Hit]:
+def build_page(index: CodeIndex, ranking: RankedUnits, top_k: int, eligible: np.ndarray | None = None) -> list[Hit]:
     """The first `top_k` hits of a ranking.
 
     A unit whose text a better hit has is one of that hit's copies; a unit whose lines overlap those of a better hit of
@@ -21,8 +20,7 @@ def build_page(
 
     Args:
         index (`CodeIndex`): Where the rows are.
-        rows (int `[n]`): Units, best first.
-        scores (float32 `[n]`): Their scores.
+        ranking (`RankedUnits`): Units, best first.
         top_k (`int`): Length of the page.
         eligible (bool `[num_units]`, *optional*): Units that may be named as copies.
     """
@@ -31,7 +29,7 @@ def build_page(
     seen: set[bytes] = set()
     taken: dict[tuple[int, str], list[tuple[int, int]]] = {}
     stale: dict[tuple[int, str], bool] = {}
-    for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
+    for place, row in enumerate(ranking.rows.tolist()):
         unit = index.summary(row)
         file = (unit["root"], unit["path"])
         start, end = unit["start_line"], unit["end_line"]
@@ -51,7 +49,7 @@ def build_page(
         hits.append(
             Hit(
                 rank=len(hits) + 1,
-                score=score,
+                score=float(ranking.scores[place]),
                 path=unit["path"],
                 root=root,
                 start_line=start,
@@ -59,7 +57,8 @@ def build_page(
                 name=unit["name"],
                 language=unit["language"],
                 code="",
-                retrieval_score=score,
+                retrieval_score=_score_at(ranking.retrieval_scores, place, float(ranking.scores[place])),
+                quality_score=_score_at(ranking.quality_scores, place, None),
                 copies=[_location(index, copy) for copy in copies.tolist()],
                 stale=stale[file],
                 unit_id=unit["id"],
@@ -68,6 +67,10 @@ def build_page(
         if len(hits) == top_k:
             break
     return [replace(hit, code=code) for hit, code in zip(hits, index.codes(chosen), strict=True)]
+
+
+def _score_at(scores: np.ndarray | None, place: int, default: float | None) -> float | None:
+    return default if scores is None or np.isnan(scores[place]) else float(scores[place])
 
 
 def _location(index: CodeIndex, row: int) -> Location:

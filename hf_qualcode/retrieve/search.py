@@ -1,43 +1,37 @@
 """`CodeSearcher`: from a question to a page of hits."""
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from hf_qualcode.hub import packaged_minilm
-from hf_qualcode.retrieve.candidates.embedding import top_k as best_rows
-from hf_qualcode.retrieve.candidates.fusion import fuse, select_candidates
-from hf_qualcode.retrieve.completing import STATIC_ENCODERS, encode_cached, on_demand_cache
-from hf_qualcode.retrieve.encoder import is_present, load_encoder
+from hf_qualcode.retrieve.completing import STATIC_ENCODERS
+from hf_qualcode.retrieve.encoder import is_present
 from hf_qualcode.retrieve.filters import eligible_units
 from hf_qualcode.retrieve.index import CodeIndex
 from hf_qualcode.retrieve.page import build_page
+from hf_qualcode.retrieve.quality_order import (
+    NUM_JUDGED,
+    QUALITY_WEIGHT,
+    QualityReranker,
+    asked_qualities,
+    check_weight,
+    judge,
+    quality_order,
+)
+from hf_qualcode.retrieve.ranking import RankedUnits, UnitRanker
 from hf_qualcode.retrieve.tables import embedding_text
-from hf_qualcode.retrieve.vector_cache import VectorCache
-from hf_qualcode.retrieve.vector_sets import VectorSet
 from hf_qualcode.threads import one_blas_thread
 from hf_qualcode.types import Hit, QualcodeError, UsageError
 
-
-if TYPE_CHECKING:
-    from hf_qualcode.retrieve.encoder import Encoder
 
 logger = logging.getLogger(__name__)
 
 RETRIEVERS = ("auto", "bm25", "dense", "hybrid")
 # Units whose vectors are computed for one query when the index does not hold them.
 NUM_CANDIDATES = 200
-_REMEMBERED_QUERIES = 256
-
-
-class RankedUnits(NamedTuple):
-    """The best units of one query: `rows` int64 `[n]`, best first, and their `scores` float32 `[n]`."""
-
-    rows: np.ndarray
-    scores: np.ndarray
 
 
 class CodeSearcher:
@@ -45,29 +39,42 @@ class CodeSearcher:
 
     Args:
         index (`CodeIndex`): What to search.
+        generator (*optional*): Not part of this version; `None` is the only legal value.
+        reranker (`QualityReranker`, *optional*): What judges quality, for example `Reranker.bundled()`. Only a search
+            with `quality` runs it.
         encoder (`str`, *optional*): The encoder that ranks. Defaults to the one whose vectors the index holds (the
             last added, a static one aside), else the packaged MiniLM, whose vectors are computed on demand and kept
             beside the index.
 
     Example:
 
-        >>> searcher = CodeSearcher(CodeIndex.load("src.index"))  # doctest: +SKIP
-        >>> searcher.search("parse an ISO date", top_k=5)  # doctest: +SKIP
+        >>> searcher = CodeSearcher(CodeIndex.load("src.index"), reranker=Reranker.bundled())  # doctest: +SKIP
+        >>> searcher.search("parse an ISO date", top_k=5, quality=("speed",))  # doctest: +SKIP
     """
 
-    def __init__(self, index: CodeIndex, *, encoder: str | None = None):
+    def __init__(
+        self,
+        index: CodeIndex,
+        generator: None = None,
+        reranker: QualityReranker | None = None,
+        *,
+        encoder: str | None = None,
+    ):
+        if generator is not None:
+            raise UsageError("this version has no generative retriever: leave out `generator`")
         self.index = index
+        self.reranker = reranker
         self._encoder_name = encoder
-        self._encoders: dict[str, Encoder] = {}
-        self._caches: dict[str, VectorCache] = {}
-        self._query_vectors: OrderedDict[tuple[str, str], np.ndarray] = OrderedDict()
+        self._ranker = UnitRanker(index)
 
     def search(
         self,
         query: str,
         top_k: int = 10,
-        *,
+        quality: str | Sequence[str] = (),
         retriever: str = "auto",
+        *,
+        quality_weight: float = QUALITY_WEIGHT,
         language: str | None = None,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
@@ -78,11 +85,14 @@ class CodeSearcher:
         Args:
             query (`str`): What the code should do, in words or in code.
             top_k (`int`, *optional*, defaults to 10): Length of the page.
+            quality (`str` or `Sequence[str]`, *optional*): Names of quality dimensions. The best 50 units of the
+                retriever are judged by the reranker and put in the order of `quality_order`; those below keep theirs.
             retriever (`str`, *optional*, defaults to `"auto"`): `"bm25"`, `"dense"` (the ranking encoder's cosine),
                 `"hybrid"` (both, see `hf_qualcode.retrieve.candidates.fusion`) or `"auto"`: hybrid where the ranking
                 encoder is present on this machine, else bm25 with a warning; an index that was made without vectors
                 by choice (`encoder="none"`) is searched by bm25. Where the index does not hold the ranking encoder's
                 vectors of all units, dense and hybrid rank candidates drawn by words and static vectors.
+            quality_weight (`float`, *optional*, defaults to 0.5): From 0, the retriever's order, to 1, the reranker's.
             language (`str`, *optional*): Only units of this language.
             include, exclude (`list[str]`, *optional*): Globs in the manner of .gitignore over the units' paths.
             progress (`Callable`, *optional*): Called as `progress(done, total)` while vectors are computed.
@@ -92,24 +102,31 @@ class CodeSearcher:
             and no two hits of a file overlap.
         """
         return self.search_many(
-            [query], top_k, retriever=retriever, language=language, include=include, exclude=exclude, progress=progress
-        )[0]
+            [query], top_k, quality, retriever, quality_weight=quality_weight, language=language, include=include,
+            exclude=exclude, progress=progress,
+        )[0]  # fmt: skip
 
     def search_many(
         self,
         queries: Sequence[str],
         top_k: int = 10,
-        *,
+        quality: str | Sequence[str] = (),
         retriever: str = "auto",
+        *,
+        quality_weight: float = QUALITY_WEIGHT,
         language: str | None = None,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         progress: Callable[[int, int], None] | None = None,
     ) -> list[list[Hit]]:
-        """`search` for several queries at once; vectors that are needed are computed together."""
+        """`search` for several queries at once; vectors that are needed are computed together, as is quality."""
         if not isinstance(top_k, int) or top_k < 1:
             raise UsageError(f"top_k is {top_k!r}: a whole number of at least 1 is needed")
         queries = [_clean_query(query) for query in queries]
+        asked = asked_qualities(quality)
+        check_weight(quality_weight)
+        if asked and self.reranker is None:
+            raise UsageError("quality needs a reranker: CodeSearcher(index, reranker=Reranker.bundled())")
         mode = self.resolve_retriever(retriever)
         eligible = eligible_units(self.index, language, include, exclude)
         if not len(self.index) or (eligible is not None and not eligible.any()):
@@ -117,12 +134,50 @@ class CodeSearcher:
         # Copies and overlaps take rows off the page, so more than top_k are ranked.
         depth = max(NUM_CANDIDATES, 4 * top_k)
         if mode == "bm25":
-            rankings = [self._rank_bm25(query, depth, eligible) for query in queries]
+            rankings = [self._ranker.rank_bm25(query, depth, eligible) for query in queries]
         else:
             num_candidates = max(NUM_CANDIDATES, top_k)
             with one_blas_thread():
-                rankings = self._rank_with_encoder(queries, depth, num_candidates, eligible, mode, progress)
-        return [build_page(self.index, ranking.rows, ranking.scores, top_k, eligible) for ranking in rankings]
+                rankings = self._ranker.rank_with_encoder(
+                    self.ranking_encoder, queries, depth, num_candidates, eligible, mode, progress
+                )
+        if asked:
+            # Before the page is made: what copies and overlaps take off it is filled up from further down.
+            rankings = self._by_quality(queries, rankings, asked, quality_weight)
+        return [build_page(self.index, ranking, top_k, eligible) for ranking in rankings]
+
+    def _by_quality(
+        self, queries: list[str], rankings: list[RankedUnits], quality: tuple[str, ...], weight: float
+    ) -> list[RankedUnits]:
+        texts = [self._judged_texts(ranking.rows[:NUM_JUDGED]) for ranking in rankings]
+        ordered = []
+        for ranking, judged in zip(rankings, judge(self.reranker, queries, texts, quality), strict=True):
+            new = quality_order(ranking.scores, judged, weight)
+            quality_scores = np.full(len(ranking.rows), np.nan, dtype=np.float32)
+            quality_scores[: len(judged)] = judged
+            ordered.append(
+                RankedUnits(ranking.rows[new.order], new.scores, ranking.scores[new.order], quality_scores[new.order])
+            )
+        return ordered
+
+    def _judged_texts(self, rows: np.ndarray) -> list[str]:
+        return [embedding_text(code) for code in self.index.codes(rows.tolist())]
+
+    def explain(self, query: str, hit: Hit, quality: str | Sequence[str]) -> Any:
+        """Why the reranker gave a hit its `quality_score`: what its `explain` says of the text that it judged.
+
+        Args:
+            query (`str`): As in `search`.
+            hit (`Hit`): Of that search.
+            quality (`str` or `Sequence[str]`): As in `search`.
+
+        Raises:
+            `UsageError`: If there is no reranker.
+        """
+        if self.reranker is None:
+            raise UsageError("to explain needs a reranker: CodeSearcher(index, reranker=Reranker.bundled())")
+        text = embedding_text(hit.code)
+        return self.reranker.explain(_clean_query(query), text, quality=asked_qualities(quality))
 
     def resolve_retriever(self, retriever: str) -> str:
         """What `"auto"` means for this index on this machine; other names are returned as they are.
@@ -163,166 +218,6 @@ class CodeSearcher:
             if is_present(name):
                 return name
         return "minilm" if packaged_minilm() is not None else None
-
-    def _rank_bm25(self, query: str, depth: int, eligible: np.ndarray | None) -> RankedUnits:
-        scores = self._lexical_scores(query, eligible)
-        scores[self._shadowed(scores, eligible)] = 0.0
-        rows = best_rows(scores, depth)
-        rows = rows[scores[rows] > 0]
-        return RankedUnits(rows, scores[rows])
-
-    def _rank_with_encoder(
-        self,
-        queries: list[str],
-        depth: int,
-        num_candidates: int,
-        eligible: np.ndarray | None,
-        mode: str,
-        progress: Callable[[int, int], None] | None,
-    ) -> list[RankedUnits]:
-        encoder = self.encoder(self.ranking_encoder)
-        query_vectors = self._encode_queries(encoder, queries)
-        held = self._held_vectors(encoder)
-        if held is not None and held.info.complete:
-            return [
-                self._rank_all(query, query_vectors[i], held, depth, eligible, mode) for i, query in enumerate(queries)
-            ]
-        candidates = [self._candidates(query, num_candidates, eligible) for query in queries]
-        needed = np.unique(np.concatenate([rows for rows, _ in candidates]))
-        vectors = self._candidate_vectors(encoder, held, needed, progress)
-        rankings = []
-        for query_vector, (rows, lexical) in zip(query_vectors, candidates, strict=True):
-            cosines = vectors[np.searchsorted(needed, rows)] @ query_vector
-            rankings.append(_rank_scored(rows, lexical, cosines, depth, mode))
-        return rankings
-
-    def _rank_all(
-        self,
-        query: str,
-        query_vector: np.ndarray,
-        held: VectorSet,
-        depth: int,
-        eligible: np.ndarray | None,
-        mode: str,
-    ) -> RankedUnits:
-        """Rank every unit by vectors that the index holds."""
-        lexical = self._lexical_scores(query, eligible)
-        cosines = held.cosine(query_vector[None])[0]
-        if eligible is not None:
-            cosines[~eligible] = -np.inf
-        cosines[self._shadowed(lexical, eligible)] = -np.inf
-        rows = np.flatnonzero(np.isfinite(cosines))
-        return _rank_scored(rows, _Lexical(lexical[rows], float(lexical.max())), cosines[rows], depth, mode)
-
-    def _candidates(
-        self, query: str, num_candidates: int, eligible: np.ndarray | None
-    ) -> tuple[np.ndarray, "_Lexical"]:
-        """The units that get a cosine, by words and static vectors."""
-        lexical = self._lexical_scores(query, eligible)
-        best = float(lexical.max())
-        static = self._static_scores(query)
-        shadowed = self._shadowed(lexical, eligible)
-        lexical[shadowed] = 0.0
-        if static is not None:
-            if eligible is not None:
-                static[~eligible] = -np.inf
-            static[shadowed] = -np.inf
-        rows = select_candidates(lexical, static, num_candidates)
-        return rows, _Lexical(lexical[rows], best)
-
-    def _lexical_scores(self, query: str, eligible: np.ndarray | None) -> np.ndarray:
-        """float32 `[units]`, 0 where a unit shares no term with the query or is not eligible."""
-        scores = self.index.lexical.score([query])[0]
-        if eligible is not None:
-            scores[~eligible] = 0.0
-        return scores
-
-    def _shadowed(self, lexical: np.ndarray, eligible: np.ndarray | None) -> np.ndarray:
-        """Units whose text another unit has with a better lexical score (their vectors are equal): only the best copy
-        is ranked, so that copies take no places."""
-        units, texts = self.index.copies
-        if eligible is not None:
-            units, texts = units[eligible[units]], texts[eligible[units]]
-        order = np.lexsort((units, -lexical[units], texts))
-        is_later = np.zeros(len(order), dtype=bool)
-        is_later[1:] = texts[order][1:] == texts[order][:-1]
-        return units[order[is_later]]
-
-    def _static_scores(self, query: str) -> np.ndarray | None:
-        """float32 `[units]`: cosine with the static vectors, or `None` where the index has none of this machine's."""
-        info = next((i for i in self.index.vector_sets if i.encoder in STATIC_ENCODERS and i.complete), None)
-        if info is None or not is_present(info.encoder):
-            return None
-        encoder = self.encoder(info.encoder)
-        if encoder.fingerprint != info.fingerprint:
-            logger.warning("the index's static vectors are of another encoder: run `hf-qualcode index` to renew them")
-            return None
-        return self.index.vectors(info).cosine(self._encode_queries(encoder, [query]))[0]
-
-    def _held_vectors(self, encoder: "Encoder") -> VectorSet | None:
-        for info in self.index.vector_sets:
-            if info.fingerprint == encoder.fingerprint:
-                return self.index.vectors(info)
-        return None
-
-    def _candidate_vectors(self, encoder: "Encoder", held: VectorSet | None, rows: np.ndarray, progress) -> np.ndarray:
-        """float32 `[len(rows), dimension]`: from the index, else from the cache beside it, else computed now."""
-        vectors = np.empty((len(rows), encoder.dimension), dtype=np.float32)
-        have = np.zeros(len(rows), dtype=bool) if held is None else held.covers(rows)
-        if held is not None:
-            vectors[have] = held.of_units(rows[have])
-        rest = np.flatnonzero(~have)
-        if len(rest):
-            keys = [self.index.text_hashes[row].tobytes() for row in rows[rest]]
-            row_of_key = dict(zip(keys, rows[rest].tolist(), strict=True))
-            distinct = list(row_of_key)
-
-            def texts_of(positions: np.ndarray) -> list[str]:
-                codes = self.index.codes([row_of_key[distinct[i]] for i in positions])
-                return [embedding_text(code) for code in codes]
-
-            computed = encode_cached(encoder, self._cache(encoder), distinct, texts_of, progress)
-            position = {key: i for i, key in enumerate(distinct)}
-            vectors[rest] = computed[[position[key] for key in keys]]
-        return vectors
-
-    def _cache(self, encoder: "Encoder") -> VectorCache:
-        if encoder.fingerprint not in self._caches:
-            self._caches[encoder.fingerprint] = on_demand_cache(
-                self.index.directory, encoder.fingerprint, encoder.dimension
-            )
-        return self._caches[encoder.fingerprint]
-
-    def encoder(self, name: str) -> "Encoder":
-        """An encoder by name, loaded once."""
-        if name not in self._encoders:
-            self._encoders[name] = load_encoder(name)
-        return self._encoders[name]
-
-    def _encode_queries(self, encoder: "Encoder", queries: list[str]) -> np.ndarray:
-        keys = [(encoder.fingerprint, query) for query in queries]
-        new = list(dict.fromkeys(key for key in keys if key not in self._query_vectors))
-        if new:
-            for key, vector in zip(new, encoder.encode([query for _, query in new], is_query=True), strict=True):
-                self._query_vectors[key] = vector
-        result = np.stack([self._query_vectors[key] for key in keys])
-        while len(self._query_vectors) > _REMEMBERED_QUERIES:
-            self._query_vectors.popitem(last=False)
-        return result
-
-
-class _Lexical(NamedTuple):
-    """BM25 scores of some units, float32 `[n]`, and the query's best over all."""
-
-    scores: np.ndarray
-    best: float
-
-
-def _rank_scored(rows: np.ndarray, lexical: _Lexical, cosines: np.ndarray, depth: int, mode: str) -> RankedUnits:
-    scores = cosines if mode == "dense" else fuse(lexical.scores, cosines, bm25_best=lexical.best)
-    scores = np.asarray(scores, dtype=np.float32)
-    order = best_rows(scores, depth)
-    return RankedUnits(rows[order], scores[order])
 
 
 def _clean_query(query: str) -> str:

@@ -168,7 +168,6 @@ def test_reranking_with_runs_in_and_out(capsys, tmp_path):
         ("preference", ["--model", "bm25"], "--data is missing"),
         ("preference", ["--data", "DIR"], "--model NAME or --scores FILE"),
         ("preference", ["--data", "DIR", "--model", "nothing"], "unknown model 'nothing': one of .*static.*shorter"),
-        ("preference", ["--data", "DIR", "--model", "bundled"], "no trained reranker"),
         ("preference", ["--data", "DIR", "--model", "bm25", "--baseline", "bm25"], "there already"),
         ("preference", ["--data", "DIR", "--model", "bm25", "--folds", "1"], "--folds 1"),
         ("preference", ["--data", "DIR", "--model", "bm25", "--seed", "-1"], "--seed -1"),

@@ -12,7 +12,8 @@ import pytest
 
 from hf_qualcode.cli.main import main
 from hf_qualcode.cli.output import printable
-from hf_qualcode.cli.search import _clip, cached_index
+from hf_qualcode.cli.search import cached_index
+from hf_qualcode.cli.searching.preview import clip
 
 
 KEYS = [
@@ -169,9 +170,9 @@ def test_long_and_odd_folder_names_have_a_cached_index(tmp_path):
 
 
 def test_the_preview_counts_columns_not_letters():
-    assert _clip("abc", 2) == "ab"
-    assert _clip("\u65e5\u672c\u8a9e", 5) == "\u65e5\u672c"
-    assert _clip("abc", 80) == "abc"
+    assert clip("abc", 2) == "ab"
+    assert clip("\u65e5\u672c\u8a9e", 5) == "\u65e5\u672c"
+    assert clip("abc", 80) == "abc"
 
 
 def test_no_refresh_of_a_folder_never_seen_says_what_to_do(code, capsys):

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from hf_qualcode.packed_bert import PackedBert
-from hf_qualcode.retrieve.backbones import TransformersBackbone, packed_bert
-from hf_qualcode.retrieve.encoder import encoder_fingerprint, is_present, load_encoder
-from hf_qualcode.retrieve.recipe import POOLING_MODES, EncoderRecipe
-from hf_qualcode.retrieve.transformer import (
+from hf_qualcode.encoders.backbones import TransformersBackbone, packed_bert
+from hf_qualcode.encoders.recipe import POOLING_MODES, EncoderRecipe
+from hf_qualcode.encoders.transformer import (
     SentenceTransformerEncoder,
     TransformerEncoder,
     choose_dtype,
     token_batches,
 )
+from hf_qualcode.packed_bert import PackedBert
+from hf_qualcode.retrieve.encoder import encoder_fingerprint, is_present, load_encoder
 from hf_qualcode.types import QualcodeError, UsageError
 
 
@@ -117,7 +117,7 @@ def test_windows_join(tiny_sentence_transformer, monkeypatch):
     encoder = load_encoder(str(tiny_sentence_transformer), device="cpu", precision="float32")
     texts = [f"text {number}" for number in range(50)]
     whole = encoder.encode(texts)
-    monkeypatch.setattr("hf_qualcode.retrieve.transformer._TEXTS_A_WINDOW", 7)
+    monkeypatch.setattr("hf_qualcode.encoders.transformer._TEXTS_A_WINDOW", 7)
     seen = []
     np.testing.assert_allclose(encoder.encode(texts, progress=lambda *step: seen.append(step)), whole, atol=1e-5)
     assert seen[-1] == (50, 50) and [done for done, _ in seen] == sorted({done for done, _ in seen})

@@ -7,6 +7,7 @@ import pytest
 
 from hf_qualcode.retrieve.index import CodeIndex
 from hf_qualcode.retrieve.page import build_page
+from hf_qualcode.retrieve.ranking import RankedUnits
 
 
 CODE = """def outer(items):
@@ -35,7 +36,7 @@ def page(index, *names, top_k=10, eligible=None):
     ids = index.table["id"].to_pylist()
     rows = np.array([ids.index(name) for name in names], dtype=np.int64)
     scores = np.linspace(1, 0.5, len(rows), dtype=np.float32)
-    return build_page(index, rows, scores, top_k, eligible)
+    return build_page(index, RankedUnits(rows, scores), top_k, eligible)
 
 
 def test_equal_text_is_one_hit_with_its_copies_whatever_its_indentation(index):
@@ -93,12 +94,12 @@ def test_a_file_name_that_is_not_utf8_is_found_again(tmp_path):
     (tmp_path / "code" / name).write_text(CODE)
     index = CodeIndex.build([tmp_path / "code"], tmp_path / "index", "none")
     row = index.table["name"].to_pylist().index("other")
-    (hit,) = build_page(index, np.array([row]), np.ones(1, np.float32), 1)
+    (hit,) = build_page(index, RankedUnits(np.array([row]), np.ones(1, np.float32)), 1)
     assert (hit.path, hit.stale) == (r"caf\xe9.py", False)
     (tmp_path / "code" / name).unlink()
-    (hit,) = build_page(index, np.array([row]), np.ones(1, np.float32), 1)
+    (hit,) = build_page(index, RankedUnits(np.array([row]), np.ones(1, np.float32)), 1)
     assert hit.stale
 
 
 def test_no_rows_no_hits(index):
-    assert build_page(index, np.zeros(0, np.int64), np.zeros(0, np.float32), 10) == []
+    assert build_page(index, RankedUnits(np.zeros(0, np.int64), np.zeros(0, np.float32)), 10) == []

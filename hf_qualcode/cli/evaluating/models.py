@@ -29,13 +29,13 @@ def find_searcher(name: str) -> Callable:
 
 
 def find_scorer(name: str, progress: Callable[[str, int, int | None], None] | None = None):
-    """The scorer that a name means: a baseline's module, a trivial scorer, a cross-encoder or an encoder's cosine.
+    """The scorer that a name means: a baseline's module, a trivial scorer, a reranker or an encoder's cosine.
 
     Args:
         name (`str`):
-            A module of `hf_qualcode.baselines` with `scorer()`, a name of `trivial_baselines()`, a model's folder or
-            Hub id. A model whose configuration says sequence classification is a cross-encoder; of any other the
-            cosine is taken.
+            A module of `hf_qualcode.baselines` with `scorer()` (`bundled` is one), a name of `trivial_baselines()`, a
+            model's folder or Hub id. A sequence classifier, a causal language model and an adapter are rerankers; of
+            any other model the cosine is taken.
         progress (`Callable`, *optional*): Called as `progress(stage, done, total)` where the scorer can.
 
     Returns:
@@ -47,8 +47,6 @@ def find_scorer(name: str, progress: Callable[[str, int, int | None], None] | No
     """
     from hf_qualcode.types import UsageError
 
-    if name == "bundled":
-        raise UsageError("this version holds no trained reranker yet: name a baseline, a model's folder or a Hub id")
     scorer = _of_module(name, "scorer")
     if scorer is not None:
         return scorer(progress=progress) if "progress" in signature(scorer).parameters else scorer()
@@ -68,24 +66,37 @@ def _trivial_baselines() -> list:
 
 
 def _model_scorer(name: str, progress):
-    from hf_qualcode.hub import resolve_model
+    if _is_reranker(name):
+        from hf_qualcode.baselines.reranker import reranker_scorer
 
-    if _is_classifier(resolve_model(name)):
-        from hf_qualcode.baselines.cross_encoder import cross_encoder_scorer
-
-        return cross_encoder_scorer(name, progress=progress)
+        return reranker_scorer(name, progress=progress)
     from hf_qualcode.baselines.dense import encoder_scorer
 
     return encoder_scorer(name, progress=progress)
 
 
-def _is_classifier(folder: Path) -> bool:
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # whoever loads the model says what is wrong with it
-        return False
+def _is_reranker(name: str) -> bool:
+    from hf_qualcode.hub import resolve_model
+
+    folder = resolve_model(name)
+    if (folder / "adapter_config.json").is_file():
+        return True
+    config = _json_of(folder / "config.json")
     architectures = config.get("architectures") if isinstance(config, dict) else None
-    return any(str(name).endswith("ForSequenceClassification") for name in architectures or ())
+    names = [str(name) for name in architectures] if isinstance(architectures, list) else []
+    if any(name.endswith("ForSequenceClassification") for name in names):
+        return True
+    # A decoder that was trained to embed has a pooling; its causal head is left over.
+    modules = _json_of(folder / "modules.json")
+    pools = isinstance(modules, list) and any("Pooling" in str(module) for module in modules)
+    return not pools and any(name.endswith("ForCausalLM") for name in names)
+
+
+def _json_of(path: Path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):  # whoever loads the model says what is wrong with it
+        return None
 
 
 def _of_module(name: str, function: str) -> Callable | None:

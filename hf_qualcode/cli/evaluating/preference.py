@@ -12,6 +12,7 @@ from hf_qualcode.cli.evaluating.common import (
     print_report,
     refuse_with_compare,
 )
+from hf_qualcode.cli.qualities import said_once
 
 
 def add_task(tasks) -> None:
@@ -32,7 +33,7 @@ def add_task(tasks) -> None:
     )
     parser.add_argument("--split", default="test", help="split of the data set (default test)")
     model = parser.add_mutually_exclusive_group()
-    model.add_argument("--model", metavar="NAME", help="bm25, minilm, another baseline, or a model's DIR or ORG/NAME")
+    model.add_argument("--model", metavar="NAME", help="bundled, bm25, minilm, another baseline, or DIR or ORG/NAME")
     model.add_argument(
         "--scores", metavar="FILE", type=Path, help="evaluate these instead: JSON lines id, positive_score, "
         "negative_score",
@@ -93,7 +94,8 @@ def _evaluate(args: argparse.Namespace) -> None:
     check_names([model, *args.baseline])
     check_targets(args.save_scores)
     data = load_pairs(args.data, args.config, args.split)
-    with ProgressLine() as progress:
+    # Controls ask about the same programs again: that they are too long is said of the first time.
+    with ProgressLine() as progress, said_once():
 
         def system(name: str):
             if Path(name).is_file():

@@ -60,8 +60,12 @@ def run_ranking(args: argparse.Namespace, evaluate: Callable[[argparse.Namespace
     return 0
 
 
-def named_systems(args: argparse.Namespace) -> tuple[str, list[str], dict[str, Mapping]]:
+def named_systems(args: argparse.Namespace, addition: str = "") -> tuple[str, list[str], dict[str, Mapping]]:
     """Looks at every name and file before the first long work begins.
+
+    Args:
+        args (`argparse.Namespace`): Of `add_ranking_arguments`.
+        addition (`str`, *optional*): Put after the model's name: what is done to it besides.
 
     Returns:
         The model's name; all names, the model's first; and name -> run of those that are TREC runs.
@@ -72,7 +76,7 @@ def named_systems(args: argparse.Namespace) -> tuple[str, list[str], dict[str, M
     """
     from hf_qualcode.evaluation.trec import read_run
 
-    model = str(args.run_file) if args.run_file else args.model
+    model = (str(args.run_file) if args.run_file else args.model) + addition
     names = [model, *args.baseline]
     check_names(names, reserved=("random",))
     check_targets(args.save_run, args.save_scores)

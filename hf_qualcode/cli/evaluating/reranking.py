@@ -20,7 +20,7 @@ def add_task(tasks) -> None:
     parser.add_argument("--split", default="test", help="split of the data set (default test)")
     add_ranking_arguments(
         parser,
-        models="bm25, minilm, another baseline, or a model's DIR or ORG/NAME",
+        models="bundled (the reranker inside), bm25, minilm, another baseline, or a model's DIR or ORG/NAME",
         unit="list",
     )
     parser.set_defaults(run=run)

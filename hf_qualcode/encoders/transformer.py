@@ -17,12 +17,12 @@ import torch.nn.functional as F
 
 from hf_qualcode.batching import replace_surrogates, token_batches
 from hf_qualcode.devices import choose_dtype, default_device
+from hf_qualcode.encoders import EncodeProgress
+from hf_qualcode.encoders.backbones import TransformersBackbone, packed_bert
+from hf_qualcode.encoders.pooling import pool
+from hf_qualcode.encoders.recipe import EncoderRecipe
+from hf_qualcode.encoders.tokens import TextTokenizer
 from hf_qualcode.packed_bert import PackedBert
-from hf_qualcode.retrieve.backbones import TransformersBackbone, packed_bert
-from hf_qualcode.retrieve.encoder import EncodeProgress
-from hf_qualcode.retrieve.pooling import pool
-from hf_qualcode.retrieve.recipe import EncoderRecipe
-from hf_qualcode.retrieve.tokens import TextTokenizer
 from hf_qualcode.threads import map_side_by_side
 from hf_qualcode.types import QualcodeError
 

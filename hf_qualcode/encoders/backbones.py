@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from hf_qualcode.encoders.recipe import EncoderRecipe
 from hf_qualcode.packed_bert import PackedBert, Span, equal_length_spans
-from hf_qualcode.retrieve.recipe import EncoderRecipe
 from hf_qualcode.types import QualcodeError
 
 

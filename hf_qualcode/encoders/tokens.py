@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hf_qualcode.batching import replace_surrogates
-from hf_qualcode.retrieve.recipe import EncoderRecipe
+from hf_qualcode.encoders.recipe import EncoderRecipe
 from hf_qualcode.types import QualcodeError
 
 

@@ -1,0 +1,423 @@
+"""Training lists: one query, its instruction, and candidates with grades.
+
+Draws come from SHA-256 of the seed and of names and texts: the same data and seed give the same lists on every machine,
+whatever order the data came in. Lists are sorted by id; store them (`lists_to_dataset`), and a run can be repeated.
+"""
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import NamedTuple
+
+from hf_qualcode.benchmark.drawing import Draws
+from hf_qualcode.quality import dimension_names, instruction_for
+from hf_qualcode.types import PreferencePair, QualcodeError, UsageError
+
+
+logger = logging.getLogger(__name__)
+
+HIGH, LOW = "high", "low"
+# Three levels of relevance (SynH-Rank, section 4.2).
+BEST_GRADE, LOW_GRADE, IRRELEVANT_GRADE = 2, 1, 0
+_COLUMNS = ("instruction", "query", "codes", "grades")
+
+
+@dataclass(frozen=True, slots=True)
+class RankingList:
+    """One query with candidates to order.
+
+    Attributes:
+        id (`str`): What messages call it.
+        instruction, query (`str`): What is asked.
+        codes (`tuple[str, ...]`): [list], in any order.
+        grades (`tuple[int, ...]`): [list], 0 or more, more is better.
+        teacher_scores (`tuple[float, ...]`, *optional*): [list], for distillation.
+        problem_id (`str`): Where it came from.
+
+    Raises:
+        `QualcodeError`: On no candidate, unequal lengths, or a negative grade.
+    """
+
+    id: str
+    instruction: str
+    query: str
+    codes: tuple[str, ...]
+    grades: tuple[int, ...]
+    teacher_scores: tuple[float, ...] | None = None
+    problem_id: str = ""
+
+    def __post_init__(self):
+        if not self.codes or len(self.codes) != len(self.grades):
+            raise QualcodeError(
+                f"list {self.id!r} has {len(self.codes)} codes and {len(self.grades)} grades; expected one grade for "
+                "each of at least one code"
+            )
+        if min(self.grades) < 0:
+            raise QualcodeError(f"list {self.id!r} has grade {min(self.grades)}; grades are 0 or more")
+        if self.teacher_scores is not None and len(self.teacher_scores) != len(self.codes):
+            raise QualcodeError(
+                f"list {self.id!r} has {len(self.codes)} codes and {len(self.teacher_scores)} teacher scores; expected "
+                "equally many"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class GradedVariant:
+    """One program of a task that is known to be good or bad in one dimension.
+
+    Attributes:
+        task_id (`str`): The task that it solves.
+        dimension (`str`): A quality, or several joined by "+".
+        instruction, query (`str`): What is asked.
+        code (`str`): The program.
+        level (`str`): `"high"` or `"low"`.
+    """
+
+    task_id: str
+    dimension: str
+    instruction: str
+    query: str
+    code: str
+    level: str
+
+
+@dataclass(slots=True)
+class _Group:
+    """All programs of one task under one instruction, sorted."""
+
+    task_id: str
+    dimension: str
+    instruction: str
+    query: str
+    high: list[str] = field(default_factory=list)
+    low: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"{self.task_id}/{self.dimension}"
+
+
+class _Choice(NamedTuple):
+    """A list before its irrelevant candidates are drawn."""
+
+    group: _Group
+    number: int
+    codes: tuple[str, ...]
+    grades: tuple[int, ...]
+
+
+def build_lists(
+    variants: Iterable[GradedVariant],
+    *,
+    num_low: int = 4,
+    num_irrelevant: int = 1,
+    one_list_per_query: bool = False,
+    negate: Callable[[str], str] | None = None,
+    seed: int = 42,
+) -> list[RankingList]:
+    """Lists of three levels: one good program, bad ones of the same task, and others (SynH-Rank, section 5.4).
+
+    There is one list a good program of a task and dimension. It holds that program (grade 2), `num_low` bad ones of the
+    same task and dimension (grade 1; all there are when they are fewer, at least 1) and `num_irrelevant` of other tasks
+    (grade 0), whose text is that of no program of this task or of another task with the same query.
+
+    Args:
+        variants (`Iterable[GradedVariant]`): In any order; a repeated one counts once.
+        num_low (`int`, *optional*, defaults to 4): At least 1.
+        num_irrelevant (`int`, *optional*, defaults to 1): 0 makes lists of two levels.
+        one_list_per_query (`bool`, *optional*, defaults to `False`): Draw one good program a task and dimension.
+        negate (`Callable`, *optional*):
+            Turns an instruction into its opposite, for example [`negated_instruction`]. Each list is then given a twin
+            (id ending in "/negated") under the opposite instruction, in which grades 1 and 2 change places.
+        seed (`int`, *optional*, defaults to 42): Of the draws.
+
+    Returns:
+        `list[RankingList]`: Sorted by id.
+
+    Raises:
+        `QualcodeError`: When no list can be made, a task has too few programs of other tasks to draw from, a text is
+            both good and bad, or one task has two queries.
+        `UsageError`: On numbers out of range.
+    """
+    _check_numbers(num_low=(num_low, 1), num_irrelevant=(num_irrelevant, 0))
+    groups, pool = _read_variants(variants)
+    choices = []
+    for group in groups:
+        for number in _chosen(group, one_list_per_query, seed):
+            best = group.high[number]
+            low = _drawn(group.low, num_low, Draws(seed, "low", group.name, best))
+            grades = (BEST_GRADE, *[LOW_GRADE] * len(low))
+            choices.append(_Choice(group, number, (best, *low), grades))
+    return _finished(choices, pool, num_irrelevant, negate, seed)
+
+
+def srcl_lists(
+    variants: Iterable[GradedVariant], *, num_irrelevant: int = 5, one_list_per_query: bool = False, seed: int = 42
+) -> list[RankingList]:
+    """Lists that know relevance only, for the SRCL baseline (SynH-Rank, section 6.1).
+
+    As many lists as `build_lists` makes of the same variants, each of one program of the task and dimension, good or
+    bad (grade 1), and `num_irrelevant` of other tasks (grade 0).
+
+    Args:
+        variants (`Iterable[GradedVariant]`), one_list_per_query (`bool`), seed (`int`): As for `build_lists`.
+        num_irrelevant (`int`, *optional*, defaults to 5): At least 1.
+
+    Returns:
+        `list[RankingList]`: Sorted by id.
+
+    Raises:
+        `QualcodeError`, `UsageError`: As `build_lists`.
+    """
+    _check_numbers(num_irrelevant=(num_irrelevant, 1))
+    groups, pool = _read_variants(variants)
+    choices = []
+    for group in groups:
+        numbers = _chosen(group, one_list_per_query, seed)
+        relevant = _drawn(sorted(group.high + group.low), len(numbers), Draws(seed, "relevant", group.name))
+        for number, code in zip(numbers, relevant, strict=True):
+            choices.append(_Choice(group, number, (code,), (1,)))
+    return _finished(choices, pool, num_irrelevant, None, seed)
+
+
+def lists_from_pairs(
+    pairs: Iterable[PreferencePair],
+    *,
+    num_low: int = 4,
+    num_irrelevant: int = 1,
+    negate: Callable[[str], str] | None = None,
+    seed: int = 42,
+) -> list[RankingList]:
+    """Lists of preference pairs, for example of QualCode.
+
+    There is one list a problem, instruction and positive program: it (grade 2), at most `num_low` of the programs it is
+    preferred to (grade 1), and `num_irrelevant` programs of other problems (grade 0), as in `build_lists`.
+
+    Args:
+        pairs (`Iterable[PreferencePair]`): In any order, of any dimensions.
+        num_low, num_irrelevant (`int`), negate (`Callable`), seed (`int`): As for `build_lists`.
+
+    Returns:
+        `list[RankingList]`: Sorted by id.
+
+    Raises:
+        `QualcodeError`, `UsageError`: As `build_lists`.
+    """
+    _check_numbers(num_low=(num_low, 1), num_irrelevant=(num_irrelevant, 0))
+    groups: dict[tuple[str, ...], _Group] = {}
+    lower: dict[tuple[str, ...], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    pool = _Pool()
+    for pair in pairs:
+        key = (pair.problem_id, "+".join(pair.dimensions), pair.instruction, pair.query)
+        groups.setdefault(key, _Group(*key))
+        if pair.positive == pair.negative:
+            raise QualcodeError(f"pair {pair.id!r} prefers a program to itself; both texts are equal")
+        lower[key][pair.positive].add(pair.negative)
+        for code in (pair.positive, pair.negative):
+            pool.add(pair.problem_id, pair.query, code)
+    choices = []
+    numbers: Counter[str] = Counter()  # a problem may be asked for under several instructions
+    for key, group in sorted(groups.items()):
+        for best in sorted(lower[key]):
+            low = _drawn(sorted(lower[key][best]), num_low, Draws(seed, "low", group.name, best))
+            grades = (BEST_GRADE, *[LOW_GRADE] * len(low))
+            choices.append(_Choice(group, numbers[group.name], (best, *low), grades))
+            numbers[group.name] += 1
+    return _finished(choices, pool, num_irrelevant, negate, seed)
+
+
+def negated_instruction(instruction: str) -> str:
+    """The opposite of an instruction of `instruction_for`: "Retrieve code that is slow" of "... that is fast".
+
+    Raises:
+        `QualcodeError`: On any other text.
+    """
+    names = dimension_names()
+    for size in range(1, len(names) + 1):
+        for qualities in combinations(names, size):
+            both = [instruction_for(qualities, negated=negated) for negated in (False, True)]
+            if instruction in both:
+                return both[1 - both.index(instruction)]
+    raise QualcodeError(
+        f"instruction {instruction!r} has no known opposite; give `negate`, a function from an instruction to its own"
+    )
+
+
+def lists_to_dataset(lists: Sequence[RankingList]):
+    """A `datasets.Dataset` with the columns id, instruction, query, codes, grades, problem_id and, where all lists have
+    them, teacher_scores.
+
+    Raises:
+        `QualcodeError`: When some lists have teacher scores and others do not.
+    """
+    from datasets import Dataset, Features, List, Value
+
+    features = {name: Value("string") for name in ("id", "instruction", "query", "problem_id")}
+    features |= {"codes": List(Value("string")), "grades": List(Value("int64"))}
+    if any_teacher_scores(lists):
+        features["teacher_scores"] = List(Value("float64"))
+    columns = {name: [getattr(each, name) for each in lists] for name in features}
+    for name in ("codes", "grades", "teacher_scores"):
+        if name in columns:
+            columns[name] = [list(values) for values in columns[name]]
+    return Dataset.from_dict(columns, features=Features(features))
+
+
+def lists_from_dataset(rows: Iterable[Mapping]) -> list[RankingList]:
+    """The lists of a data set with at least the columns instruction, query, codes and grades.
+
+    Raises:
+        `QualcodeError`: When a column is missing or a row is no list.
+    """
+    return [as_ranking_list(row, number) for number, row in enumerate(rows)]
+
+
+def as_ranking_list(row: "RankingList | Mapping", number: int = 0) -> RankingList:
+    """A row of a data set as a list; `number` names it where it has no id."""
+    if isinstance(row, RankingList):
+        return row
+    if missing := [name for name in _COLUMNS if row.get(name) is None]:
+        raise QualcodeError(
+            f"row {number} has no {missing[0]}; a training list has the columns {', '.join(_COLUMNS)} and may have "
+            "id, problem_id and teacher_scores"
+        )
+    teacher_scores = row.get("teacher_scores")
+    return RankingList(
+        id=row.get("id") or f"row {number}",
+        instruction=row["instruction"],
+        query=row["query"],
+        codes=tuple(row["codes"]),
+        grades=tuple(row["grades"]),
+        teacher_scores=None if teacher_scores is None else tuple(teacher_scores),
+        problem_id=row.get("problem_id") or "",
+    )
+
+
+def any_teacher_scores(lists: Sequence[RankingList]) -> bool:
+    """Whether the lists have teacher scores; a `QualcodeError` when only some have."""
+    without = [each.id for each in lists if each.teacher_scores is None]
+    if without and len(without) < len(lists):
+        raise QualcodeError(
+            f"list {without[0]!r} has no teacher scores and others have ({len(without)} of {len(lists)} without); all "
+            "or none must have them"
+        )
+    return bool(lists) and not without
+
+
+class _Pool:
+    """All distinct texts, and to which tasks and queries each is relevant."""
+
+    def __init__(self):
+        self._queries: dict[str, set[str]] = defaultdict(set)
+        self._tasks: dict[str, set[str]] = defaultdict(set)
+        self._texts: list[str] = []
+
+    def add(self, task_id: str, query: str, code: str) -> None:
+        self._tasks[code].add(task_id)
+        self._queries[code].add(query)
+
+    def irrelevant(self, choice: _Choice, size: int, seed: int) -> list[str]:
+        """`size` distinct texts that are relevant neither to the task nor to its query, drawn for this list."""
+        if len(self._texts) != len(self._tasks):
+            self._texts = sorted(self._tasks)
+        group, drawn = choice.group, []
+        draws = Draws(seed, "irrelevant", group.name, group.instruction, choice.codes[0])
+        places = draws.permutation(len(self._texts)) if size else ()
+        for place in places:
+            code = self._texts[place]
+            if group.task_id not in self._tasks[code] and group.query not in self._queries[code]:
+                drawn.append(code)
+            if len(drawn) == size:
+                return drawn
+        if len(drawn) < size:
+            raise QualcodeError(
+                f"task {group.task_id!r} needs {size} irrelevant programs and other tasks have {len(drawn)}; give "
+                "programs of more tasks, or a smaller num_irrelevant"
+            )
+        return drawn
+
+
+def _check_numbers(**numbers: tuple[int, int]) -> None:
+    for name, (value, smallest) in numbers.items():
+        if value < smallest:
+            raise UsageError(f"{name} is {value}; expected {smallest} or more")
+
+
+def _read_variants(variants: Iterable[GradedVariant]) -> tuple[list[_Group], _Pool]:
+    """Groups that can make a list, sorted, and the texts of all."""
+    groups: dict[tuple[str, str], _Group] = {}
+    pool = _Pool()
+    for each in variants:
+        if each.level not in (HIGH, LOW):
+            raise QualcodeError(f"a program of task {each.task_id!r} has level {each.level!r}; expected high or low")
+        group = groups.setdefault(
+            (each.task_id, each.dimension), _Group(each.task_id, each.dimension, each.instruction, each.query)
+        )
+        if (group.instruction, group.query) != (each.instruction, each.query):
+            raise QualcodeError(
+                f"task {each.task_id!r}, dimension {each.dimension!r}, has two instructions or queries; give each a "
+                "task id of its own"
+            )
+        (group.high if each.level == HIGH else group.low).append(each.code)
+        pool.add(each.task_id, each.query, each.code)
+    usable = []
+    for _, group in sorted(groups.items()):
+        if both := set(group.high) & set(group.low):
+            raise QualcodeError(
+                f"task {group.task_id!r}, dimension {group.dimension!r}: {len(both)} texts are both high and low; "
+                "remove them"
+            )
+        # A text counts once, however often it was given.
+        group.high, group.low = sorted(set(group.high)), sorted(set(group.low))
+        if group.high and group.low:
+            usable.append(group)
+    if not usable:
+        raise QualcodeError(
+            f"no list can be made: none of {len(groups)} tasks and dimensions has both a high and a low program"
+        )
+    if len(usable) < len(groups):
+        logger.warning(
+            "%d of %d tasks and dimensions make no list: each needs a high and a low program",
+            len(groups) - len(usable), len(groups),
+        )  # fmt: skip
+    return usable, pool
+
+
+def _chosen(group: _Group, one_list_per_query: bool, seed: int) -> list[int]:
+    """The good programs of a group that get a list, by number."""
+    if one_list_per_query:
+        return [Draws(seed, "best", group.name).below(len(group.high))]
+    return list(range(len(group.high)))
+
+
+def _drawn(codes: list[str], size: int, draws: Draws) -> list[str]:
+    places = draws.permutation(len(codes))
+    return [codes[next(places)] for _ in range(min(size, len(codes)))]
+
+
+def _finished(
+    choices: list[_Choice], pool: _Pool, num_irrelevant: int, negate: Callable[[str], str] | None, seed: int
+) -> list[RankingList]:
+    if not choices:
+        raise QualcodeError("no list can be made of no pairs")
+    lists = []
+    for choice in choices:
+        irrelevant = pool.irrelevant(choice, num_irrelevant, seed)
+        each = RankingList(
+            id=f"{choice.group.name}/{choice.number}",
+            instruction=choice.group.instruction,
+            query=choice.group.query,
+            codes=(*choice.codes, *irrelevant),
+            grades=(*choice.grades, *[IRRELEVANT_GRADE] * len(irrelevant)),
+            problem_id=choice.group.task_id,
+        )
+        lists.append(each)
+        if negate is not None:
+            swapped = {BEST_GRADE: LOW_GRADE, LOW_GRADE: BEST_GRADE}
+            grades = tuple(swapped.get(grade, grade) for grade in each.grades)
+            lists.append(
+                replace(each, id=f"{each.id}/negated", instruction=negate(each.instruction), grades=grades)
+            )
+    return sorted(lists, key=lambda each: each.id)

@@ -1,0 +1,1 @@
+"""How the bundled reranker is made, from public data to its folder: sources, lists, model, mixture."""

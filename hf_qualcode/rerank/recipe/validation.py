@@ -1,0 +1,117 @@
+"""Cross-validation of the recipe over all problems: what it makes of problems it has not seen.
+
+Folds are of whole problems, made before anything else is done. Each fold is scored by a reranker that was trained,
+its static scores, relevance map and mixture included, on the problems of the other folds alone. A fold's scores are
+kept in a file, so an interrupted run goes on where it stopped.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from hf_qualcode.evaluation.folds import assign_folds, training_pairs
+from hf_qualcode.quality import instruction_for
+from hf_qualcode.rerank.recipe.sources import Sources
+from hf_qualcode.rerank.recipe.training import DEFAULT, Recipe, train_bundled
+from hf_qualcode.rerank.relevance import TextVectors
+from hf_qualcode.rerank.reranker import Reranker
+from hf_qualcode.types import GradedList, PreferencePair
+
+
+Progress = Callable[[str, int, int | None], None]
+# What a score is made of, so that each part can be looked at alone.
+PARTS = ("model", "relevance", "static")
+
+
+@dataclass(frozen=True)
+class Triples:
+    """What is scored, [n] texts each, and the problem that decides which fold scores it."""
+
+    instructions: list[str]
+    queries: list[str]
+    codes: list[str]
+    problem_ids: list[str]
+
+    @classmethod
+    def of(cls, pairs: Iterable[PreferencePair], lists: Iterable[GradedList]) -> "Triples":
+        """All sides of pairs and all documents of lists, each distinct one once."""
+        rows = [(p.instruction, p.query, code, p.problem_id) for p in pairs for code in (p.positive, p.negative)]
+        rows += [(each.instruction, each.query, code, each.problem_id) for each in lists for code in each.documents]
+        columns = list(zip(*dict.fromkeys(rows), strict=True)) or [(), (), (), ()]
+        return cls(*map(list, columns))
+
+
+def out_of_fold(
+    sources: Sources,
+    vectors: TextVectors,
+    triples: Triples,
+    out: Path,
+    *,
+    num_folds: int = 5,
+    fold_seed: int = 0,
+    recipe: Recipe = DEFAULT,
+    progress: Progress | None = None,
+) -> dict[tuple[str, str, str], np.ndarray]:
+    """Scores every triple by the reranker that has not seen its problem.
+
+    Args:
+        sources (`Sources`): All data.
+        vectors (`TextVectors`): Of the base model's text encoder.
+        triples (`Triples`): What to score.
+        out (`Path`): Folder for `fold-SEED-NUMBER.npz`.
+        num_folds, fold_seed (`int`): As in `assign_folds`, over all pairs of all dimensions.
+        recipe (`Recipe`, *optional*): How to train.
+        progress (`Callable`, *optional*): Called as `progress(stage, done, total)`.
+
+    Returns:
+        `dict`: (instruction, query, code) -> float64 [3], the parts of its score.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    folds = assign_folds(sources.pairs, num_folds, fold_seed)
+    fold_of = {pair.problem_id: int(fold) for pair, fold in zip(sources.pairs, folds, strict=True)}
+    scores: dict[tuple[str, str, str], np.ndarray] = {}
+    for fold in range(int(folds.max()) + 1):
+        rows = [row for row, name in enumerate(triples.problem_ids) if fold_of.get(name) == fold]
+        columns = [[column[row] for row in rows] for column in (triples.instructions, triples.queries, triples.codes)]
+        path = out / f"fold-{fold_seed}-{fold}.npz"
+        if not path.exists():
+            allowed = training_pairs(sources.pairs, folds, fold)
+            reranker = train_bundled(
+                sources, sorted({pair.problem_id for pair in allowed}), vectors, out / "work", recipe=recipe,
+                seed=42 + fold_seed, progress=progress,
+            )  # fmt: skip
+            parts = score_parts(reranker, *columns, progress=progress)
+            with path.with_suffix(".part").open("wb") as file:
+                np.savez_compressed(file, parts=parts, weights=_mixture(reranker))
+            path.with_suffix(".part").replace(path)
+        with np.load(path) as saved:
+            parts = saved["parts"]
+        if len(parts) != len(rows):
+            raise ValueError(f"{path} holds {len(parts)} scores, expected {len(rows)}; remove it to score again.")
+        scores.update(zip(zip(*columns, strict=True), parts, strict=True))
+        if progress is not None:
+            progress(f"folds of seed {fold_seed}", fold + 1, num_folds)
+    return scores
+
+
+def score_parts(
+    reranker: Reranker, instructions: Sequence[str], queries: Sequence[str], codes: Sequence[str], *, progress=None
+) -> np.ndarray:
+    """The parts of a fused score, float64 [n, 3]; their sum is the score."""
+    fusion, weights = reranker.fusion, reranker.fusion.weights
+    alone = Reranker(reranker.backbone, reranker.tags, name=reranker.name)
+    logits = alone.score_triples(instructions, queries, codes, progress)
+    relevant = weights.saturated(fusion.evidence(queries, codes))
+    return np.stack([weights.model_weight * logits, relevant, fusion.quality(instructions, codes)], axis=1)
+
+
+def _mixture(reranker: Reranker) -> np.ndarray:
+    weights = reranker.fusion.weights
+    return np.array([weights.literal_weight, weights.slope, weights.threshold, weights.leak, *weights.quality_weights])
+
+
+def under(pairs: Sequence[PreferencePair], *, negated: bool) -> list[PreferencePair]:
+    """The same pairs under the instruction for their dimensions, or its opposite."""
+    return [replace(pair, instruction=instruction_for(pair.dimensions, negated=negated)) for pair in pairs]

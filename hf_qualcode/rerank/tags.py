@@ -1,0 +1,84 @@
+"""What a program's syntax tree shows at a glance, as a line of text put before the code: `imports: numpy; loops: 2`.
+
+A model that reads the first hundred tokens of a program then knows of an import at its top and a loop at its end
+alike, and word pieces, which know nothing of indentation, tell it how deep the loops are nested. Code that is not
+Python 3 has no line.
+"""
+
+import numpy as np
+
+from hf_qualcode.quality.static_features import FEATURE_NAMES, static_features
+
+
+PYTHON_TAGS = "python-1"
+_COLUMN = {name: number for number, name in enumerate(FEATURE_NAMES)}
+_MODULES = tuple(name.removeprefix("imports ") for name in FEATURE_NAMES[: FEATURE_NAMES.index("calls input")])
+# Tag -> feature that it names. The order is that of the line, which is cut at its end where it is too long.
+_READS = {
+    "everything": "reads everything at once", "lines": "calls readline", "open 0": "opens file 0",
+    "stdin": "reads from sys.stdin", "input": "calls input", "in loop": "input in a loop", "eval": "evaluates input",
+}  # fmt: skip
+_PRINTS = {"joined": "joins lines to print", "write": "writes to stdout", "in loop": "print in a loop"}
+_IN_LOOPS = {
+    "sort": "sort in a loop", "sum": "sum, min or max in a loop", "search": "index, count or remove in a loop",
+    "member": "membership test in a loop", "slice": "slice in a loop", "copy": "copy in a loop",
+    "concatenate": "list concatenation in a loop", "numpy": "numpy call in a loop",
+    "call": "call of own function in a loop",
+}  # fmt: skip
+_USES = {
+    "recursion": "recursion", "cache": "memoised by lru_cache", "numba": "compiled by numba",
+    "table": "table of two dimensions", "large list": "list of 10**5 or more", "range list": "list of a range",
+    "array": "numpy table", "dict": "calls dict", "set": "calls set", "deque": "makes a deque",
+    "heap": "calls heapq", "bisect": "calls bisect", "permutations": "calls permutations, combinations or product",
+    "pop first": "pop of the first", "generator": "generator expressions", "comprehension": "comprehensions",
+    "main guard": "main guard", "nested function": "nested function", "global": "global statements",
+    "try": "try blocks", "class": "classes", "lambda": "lambdas", "star import": "star import",
+    "forever": "while True",
+}  # fmt: skip
+
+
+def code_tags(code: str) -> str:
+    """The line of tags of one program, without a line end.
+
+    Args:
+        code (`str`): Any text.
+
+    Returns:
+        `str`: For example `imports: numpy; reads: lines; loops: 3 deep 2; functions: 1; size: 24; uses: table`; `""`
+        for what is not Python 3.
+    """
+    values = static_features(code)
+    if not values.any():
+        return ""
+
+    def has(feature: str) -> bool:
+        return bool(values[_COLUMN[feature]])
+
+    def count(feature: str) -> int:
+        return round(float(np.expm1(values[_COLUMN[feature]])))
+
+    def named(tags: dict[str, str]) -> str:
+        return " ".join(tag for tag, feature in tags.items() if has(feature)) or "none"
+
+    imported = [module for module in _MODULES if has(f"imports {module}")]
+    imported += ["other"] * has("imports another module")
+    depth = 1 + sum(has(f"loops nested {times}") for times in ("twice", "three times", "four times"))
+    loops = count("for loops") + count("while loops")
+    parts = [
+        f"imports: {' '.join(imported) or 'none'}",
+        f"reads: {named(_READS)}",
+        f"prints: {named(_PRINTS)}",
+        f"loops: {loops}" + f" deep {depth}" * (depth > 1),
+        f"functions: {count('functions')}",
+        f"branches: {count('ifs')}",
+        f"size: {count('statements')}",
+        f"in loops: {named(_IN_LOOPS)}",
+        f"uses: {named(_USES)}",
+    ]
+    return "; ".join(parts)
+
+
+def with_tags(code: str) -> str:
+    """A program as the model reads it: its tags, a line end, its text; the text alone where there are no tags."""
+    tags = code_tags(code)
+    return f"{tags}\n{code}" if tags else code
