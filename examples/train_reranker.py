@@ -30,6 +30,7 @@ from peft import LoraConfig, get_peft_model
 from transformers import SchedulerType, set_seed
 from transformers.trainer_utils import get_last_checkpoint
 from trl import TrlParser
+from yaml import YAMLError
 
 from hf_qualcode import Reranker
 from hf_qualcode.baselines.trivial import TRIVIAL_SCORERS
@@ -167,6 +168,8 @@ def main(argv: list[str] | None = None) -> None:
     if args.hub_model_id is not None:
         check_repository(args.hub_model_id)  # before hours of training
 
+    adapter = adapter_config(script)
+
     # Bars and log lines of libraries go to stdout, where only the result belongs.
     with contextlib.redirect_stdout(sys.stderr):
         with args.main_process_first():
@@ -175,7 +178,6 @@ def main(argv: list[str] | None = None) -> None:
             backbone = load_model(script)
         logger.info("%d lists to train on, %d pairs and %d lists to measure on", *map(len, data[:3]))
 
-        adapter = adapter_config(script)
         trainer = RerankTrainer(
             backbone,
             args,
@@ -228,8 +230,8 @@ def parse(argv: list[str] | None = None) -> tuple[ScriptArguments, TrainingSetti
     parser = TrlParser((ScriptArguments, TrainingSettings))
     try:
         return parser.parse_args_and_config(argv)
-    except (ValueError, OSError) as error:
-        raise UsageError(str(error)) from error
+    except (ValueError, OSError, IndexError, YAMLError) as error:
+        raise UsageError(" ".join(str(error).split())) from error
 
 
 # ---- Data ----
@@ -237,7 +239,7 @@ def parse(argv: list[str] | None = None) -> tuple[ScriptArguments, TrainingSetti
 
 def read_data(script: ScriptArguments, args: TrainingSettings) -> Data:
     """Splits by problem before anything else, then makes lists of what is left to train on."""
-    pairs, relevance, left_out = [], [], 0
+    pairs, relevance = [], []
     num_irrelevant = IRRELEVANT_OF_METHOD[args.method] if script.num_irrelevant is None else script.num_irrelevant
     if script.eval_data is not None:
         pairs = load_pairs(script.eval_data, script.eval_config).pairs
@@ -262,13 +264,12 @@ def read_data(script: ScriptArguments, args: TrainingSettings) -> Data:
             negate=negated_instruction if script.negated else None,
             seed=script.split_seed,
         )
-    if script.eval_data is not None:
-        texts = set(measured_texts(pairs, relevance))
-        apart = [each for each in lists if texts.isdisjoint((each.query, *each.codes))]
-        left_out = len(lists) - len(apart)
-        if not apart:
-            raise QualcodeError(f"every training list shares a text with {script.eval_data}; name other data")
-        lists = apart
+    texts = set(measured_texts(pairs, relevance))
+    apart = [each for each in lists if texts.isdisjoint((each.query, *each.codes))]
+    left_out = len(lists) - len(apart)
+    if not apart:
+        raise QualcodeError("every training list shares a text with what is measured on; name other data")
+    lists = apart
     if args.method == "srcl":
         lists = srcl_lists(variants_of(lists), num_irrelevant=num_irrelevant, seed=script.split_seed)
     lists = drawn(lists, script.num_lists, script.split_seed)

@@ -20,10 +20,10 @@ BLAME = (
     *("smelly", "unmaintainable", "complicated", "dirty", "sloppy", "confusing", "unclear", "chaotic", "hacky"),
     *("untidy", "incomprehensible", "disorganised", "disorganized", "brittle"),
 )
-RESOURCES = ("smells", "smell", "complexity", "duplication", "upkeep", "clutter", "debt")
+RESOURCES = ("smells", "smell", "duplication", "upkeep", "clutter", "debt")
 EFFORTS = (
     *("read", "maintain", "understand", "change", "modify", "extend", "follow", "debug", "test", "edit", "review"),
-    *("refactor", "grasp", "comprehend", "reuse", "adapt", "keep", "reading", "maintenance", "understanding"),
+    *("update", "refactor", "grasp", "comprehend", "reuse", "adapt", "keep", "reading", "maintenance", "understanding"),
 )
 
 POSITIVE_IS_DRAWN = True  # all programs without smells are equally good

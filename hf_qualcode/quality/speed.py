@@ -11,16 +11,16 @@ JUDGE_SOURCE = "the judge's cpu_time (ms), one run"
 # What a wish in other words than PHRASE may call it; see `hf_qualcode.quality.wishes`.
 PRAISE = (
     *("fast", "faster", "fastest", "quick", "quicker", "quickest", "quickly", "speedy", "rapid", "rapidly", "swift"),
-    *("snappy", "snappiest", "performant", "efficient", "efficiently", "speed", "brisk", "responsive", "nimble"),
-    *("performance", "throughput"),
+    *("snappy", "snappiest", "speediest", "prompt", "promptly", "performant", "efficient", "efficiently", "speed"),
+    *("brisk", "responsive", "nimble", "performance", "throughput"),
 )
 BLAME = (
-    *("slow", "slower", "slowest", "slowly", "sluggish", "laggy", "inefficient", "inefficiently", "plodding"),
-    *("lethargic", "tardy"),
+    *("slow", "slower", "slowest", "slowly", "sluggish", "laggy", "crawls", "inefficient", "inefficiently"),
+    *("plodding", "lethargic", "tardy"),
 )
 RESOURCES = (
-    *("time", "runtime", "runtimes", "cpu", "latency", "cycles", "seconds", "milliseconds", "duration", "computation"),
-    *("compute", "processor", "wait", "waiting"),
+    *("time", "runtime", "cpu", "latency", "runtimes", "cycles", "seconds", "milliseconds", "duration", "computation"),
+    *("compute", "processor", "wait", "waiting", "run", "finish", "execute", "execution"),
 )
 
 POSITIVE_IS_DRAWN = False  # it is the best one

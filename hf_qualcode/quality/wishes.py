@@ -32,19 +32,19 @@ _AMOUNTS = {
     -1: (
         *("much", "lot", "lots", "high", "higher", "highest", "large", "larger", "largest", "big", "bigger", "long"),
         *("longer", "longest", "heavy", "hungry", "huge", "excessive", "intensive", "wasteful", "inefficient"),
-        *("consuming", "greedy", "expensive", "costly", "bad", "worse", "worst", "poor", "terrible"),
+        *("consuming", "greedy", "most", "more", "expensive", "costly", "bad", "worse", "worst", "poor", "terrible"),
         *("enormous", "considerable", "plenty", "tons", "loads", "vast", "unbounded", "full"),
-        *("ages", "slow"),
+        *("ages", "slow", "out", "extravagant", "guzzling", "guzzler", "hog", "needless", "needlessly", "forever"),
     ),
 }
 _EASE = {
     1: (
         *("easy", "easier", "easiest", "easily", "simple", "simpler", "straightforward", "pleasant", "painless"),
-        *("effortless", "quick", "comfortable"),
+        *("effortless", "quick", "comfortable", "readily", "painlessly", "smoothly"),
     ),
     -1: (
         *("hard", "harder", "hardest", "difficult", "tough", "painful", "tricky", "impossible", "laborious"),
-        *("awkward", "nightmare", "pain"),
+        *("awkward", "nightmare", "pain", "difficulty", "struggle", "struggles", "trouble", "painfully"),
     ),
 }
 _SAVING = (
@@ -60,15 +60,18 @@ _TURNS = (
     *("not", "no", "never", "without", "avoid", "avoids", "avoiding", "nor", "neither", "anything but"),
     *("opposite", "non"),
 )
-# Right before a word of praise they turn it round: "poorly structured", "least readable", "low performance".
+# Right before a word of praise, or one word earlier, they turn it round: "poorly structured", "lack of clarity".
 _POOR = frozenset(
-    ("poor", "poorly", "bad", "badly", "low", "lower", "lowest", "little", "less", "least", "worst", "terribly")
+    (
+        *("lack", "lacking", "poor", "poorly", "bad", "badly", "low", "lower", "lowest", "little", "less", "least"),
+        *("worst", "terribly"),
+    )
 )
 _WORD = re.compile(r"[a-z]+|[,.;:!?()]")
 _BREAKS = frozenset(",.;:!?()") | {"and", "but", "or", "yet", "while", "rather", "instead"}
 # How many words a modifier may stand away from what it modifies.
-_REACH = 4
-_TURN_REACH = 4
+_REACH = 5
+_TURN_REACH = 6
 _MOST_CHARACTERS = 2000
 
 
@@ -108,12 +111,13 @@ def read_wishes(text: str) -> tuple[float, ...]:
                 continue
             where, sign = modifier
             used |= {where, place}
-            sign *= _turned(words, min(where, place), skip=where)
+            first, last = sorted((where, place))
+            sign *= _turned(words, first) * (-1) ** sum(word in _TURNS for word in words[first + 1 : last])
             for name in names:
                 found[name] += sign
     for place, sense in enumerate(senses):
         if place not in used:
-            poor = -1 if place and words[place - 1] in _POOR else 1
+            poor = -1 if _POOR.intersection(words[max(0, place - 2) : place]) else 1
             for name, sign in sense.praise:
                 found[name] += sign * poor * _turned(words, place)
     return tuple(max(-1.0, min(1.0, value)) for value in found.values())
@@ -141,7 +145,7 @@ def _modifier(words: list[str], senses: list[_Word], place: int, kind: str) -> t
     return None
 
 
-def _turned(words: list[str], place: int, skip: int | None = None) -> int:
+def _turned(words: list[str], place: int) -> int:
     """-1 where a negation stands before a finding, in the same clause."""
     sign = 1
     for step in range(1, _TURN_REACH + 1):

@@ -79,7 +79,7 @@ class RerankConfig(TrainingArguments):
         if not 0 < self.temperature < float("inf"):
             raise UsageError(f"temperature is {self.temperature}; expected a number above 0")
         if self.temperature != 1 and self.loss not in TEMPERED:
-            raise UsageError(f"loss {self.loss!r} has no temperature; leave it at 1, or choose from: {TEMPERED}")
+            raise UsageError(f"loss {self.loss!r} has no temperature; leave it at 1, or use {' or '.join(TEMPERED)}")
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise UsageError(f"dropout is {self.dropout}; expected a number from 0 to below 1, or None")
         for name in ("tokens_per_forward", "chunk_size"):
@@ -93,8 +93,8 @@ class RerankConfig(TrainingArguments):
             raise UsageError(f"label_smoothing_factor is {self.label_smoothing_factor}; ranking losses have none")
         if self.train_sampling_strategy not in ("random", "sequential"):
             raise UsageError(
-                f"train_sampling_strategy is {self.train_sampling_strategy!r}; choose from: random, sequential (inputs "
-                "of a batch are sorted by length anyway)"
+                f"train_sampling_strategy is {self.train_sampling_strategy!r}; choose from: random, sequential "
+                "(inputs of a batch are sorted by length anyway)"
             )
 
     @classmethod

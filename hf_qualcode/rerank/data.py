@@ -1,4 +1,4 @@
-"""From training lists to tensors: tokenised, sorted by length and cut into forward batches where the data is loaded."""
+"""From training lists to tensors, where the data is loaded: tokens, sorted by length, in forward batches."""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
@@ -73,8 +73,8 @@ class RankingCollator:
             accelerator and 1,024 on a CPU.
         inputs_per_forward (`int`, *optional*): The most inputs of a forward batch.
         share_prefix (`bool` or `"auto"`, *optional*, defaults to `"auto"`):
-            Whether instruction and query are computed once for the inputs that share them. `"auto"`: by decoders, where
-            it saves tokens.
+            Whether instruction and query are computed once for the inputs that share them. `"auto"`: by decoders,
+            where it saves tokens.
         tags (`Callable`, *optional*): code -> the text that is read in its place; see `hf_qualcode.rerank.tags`.
         distillation (`bool`, *optional*, defaults to `False`): Lists must have teacher scores.
 

@@ -1,7 +1,7 @@
 """Training lists: one query, its instruction, and candidates with grades.
 
-Draws come from SHA-256 of the seed and of names and texts: the same data and seed give the same lists on every machine,
-whatever order the data came in. Lists are sorted by id; store them (`lists_to_dataset`), and a run can be repeated.
+Draws come from SHA-256 of the seed and of names and texts: the same data and seed give the same lists on every
+machine, whatever order the data came in. Store lists (`lists_to_dataset`), and a run can be repeated.
 """
 
 import logging
@@ -58,8 +58,8 @@ class RankingList:
             raise QualcodeError(f"list {self.id!r} has grade {min(self.grades)}; grades are 0 or more")
         if self.teacher_scores is not None and len(self.teacher_scores) != len(self.codes):
             raise QualcodeError(
-                f"list {self.id!r} has {len(self.codes)} codes and {len(self.teacher_scores)} teacher scores; expected "
-                "equally many"
+                f"list {self.id!r} has {len(self.codes)} codes and {len(self.teacher_scores)} teacher scores; "
+                "expected equally many"
             )
 
 
@@ -119,9 +119,9 @@ def build_lists(
 ) -> list[RankingList]:
     """Lists of three levels: one good program, bad ones of the same task, and others (SynH-Rank, section 5.4).
 
-    There is one list a good program of a task and dimension. It holds that program (grade 2), `num_low` bad ones of the
-    same task and dimension (grade 1; all there are when they are fewer, at least 1) and `num_irrelevant` of other tasks
-    (grade 0), whose text is that of no program of this task or of another task with the same query.
+    There is one list a good program of a task and dimension. It holds that program (grade 2), `num_low` bad ones of
+    the same task and dimension (grade 1; all there are when they are fewer, at least 1) and `num_irrelevant` of other
+    tasks (grade 0), whose text is that of no program of this task or of another task with the same query.
 
     Args:
         variants (`Iterable[GradedVariant]`): In any order; a repeated one counts once.
@@ -192,8 +192,8 @@ def lists_from_pairs(
 ) -> list[RankingList]:
     """Lists of preference pairs, for example of QualCode.
 
-    There is one list a problem, instruction and positive program: it (grade 2), at most `num_low` of the programs it is
-    preferred to (grade 1), and `num_irrelevant` programs of other problems (grade 0), as in `build_lists`.
+    There is one list a problem, instruction and positive program: it (grade 2), at most `num_low` of the programs it
+    is preferred to (grade 1), and `num_irrelevant` programs of other problems (grade 0), as in `build_lists`.
 
     Args:
         pairs (`Iterable[PreferencePair]`): In any order, of any dimensions.
@@ -246,8 +246,8 @@ def negated_instruction(instruction: str) -> str:
 
 
 def lists_to_dataset(lists: Sequence[RankingList]):
-    """A `datasets.Dataset` with the columns id, instruction, query, codes, grades, problem_id and, where all lists have
-    them, teacher_scores.
+    """A `datasets.Dataset` with the columns id, instruction, query, codes, grades, problem_id and, where all lists
+    have them, teacher_scores.
 
     Raises:
         `QualcodeError`: When some lists have teacher scores and others do not.

@@ -1,4 +1,4 @@
-"""Encoders on the CPU without padding: the body runs over packed tokens, the head over the first token of each input."""
+"""Encoders on the CPU without padding: the body runs over packed tokens, the head over each input's first token."""
 
 from collections.abc import Callable, Sequence
 

@@ -5,6 +5,7 @@ for decoders it is that instruction and query are computed once for all codes of
 """
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -58,6 +59,7 @@ def score_triples(backbone, triples: Sequence[Triple], *, progress: Progress | N
     distinct = [(*shared, code) for shared, codes in groups.items() for code in codes]
     place = {triple: row for row, triple in enumerate(distinct)}
     values, trims = np.empty(len(distinct), dtype=np.float32), Trims(0, 0, 0)
+    known: dict[bytes, int] = {}  # what the model reads -> first triple that it reads so
     with _evaluating(backbone.model):
         run = _choose_run(backbone)
         for start, encoded in _encode_ahead(backbone, distinct):
@@ -67,9 +69,19 @@ def score_triples(backbone, triples: Sequence[Triple], *, progress: Progress | N
                 if progress is not None:
                     progress(STAGE, start + done, len(distinct))
 
-            values[start : start + len(encoded.inputs)] = run(encoded.inputs, tell)
+            # Texts that are alike up to where they were cut are one input, and get one score to the last bit.
+            first = [known.setdefault(_digest(entry), start + row) for row, entry in enumerate(encoded.inputs)]
+            new = [row for row, earlier in enumerate(first) if earlier == start + row]
+            if new:
+                values[[start + row for row in new]] = run([encoded.inputs[row] for row in new], tell)
+            values[start : start + len(first)] = values[first]
     _check_finite(values, distinct, backbone)
     return Logits(values[[place[triple] for triple in triples]] if len(triples) else values, trims)
+
+
+def _digest(encoded: EncodedInput) -> bytes:
+    content = np.array([encoded.ids, encoded.type_ids or [0] * len(encoded.ids)], dtype=np.int32)
+    return hashlib.blake2b(content.tobytes(), digest_size=16).digest()
 
 
 @contextlib.contextmanager

@@ -32,8 +32,8 @@ _FUNCTIONS: dict[str, Callable[..., Tensor]] = {
 class RerankTrainer(Trainer):
     """Trains a reranker on lists, and measures it while it trains.
 
-    The loss is the mean over all lists of an optimiser step, across gradient accumulation and processes, whatever their
-    sizes: how a step is cut into micro-batches, forward batches and processes changes rounding alone. Lists that fill
+    The loss is the mean over all lists of an optimiser step, across gradient accumulation and processes, whatever
+    their sizes: how a step is cut into micro-batches, forward batches and processes changes rounding alone. Lists that fill
     up the last batch of several processes count 0.
 
     It is a `Scorer` as well: `score(instructions, queries, codes)` is what the model gives now.
@@ -138,7 +138,7 @@ class RerankTrainer(Trainer):
         return loss
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """The part of the step's loss that these lists make; `num_items_in_batch` is the number of lists in the step."""
+        """The part of the step's loss that these lists make. `num_items_in_batch`: the lists of the whole step."""
         scores = [None] * len(inputs["batches"])
         for number, batch in enumerate(self._even(inputs["batches"])):
             last = number >= len(scores) - 1
@@ -335,7 +335,7 @@ def _with_adapter(model: nn.Module, peft_config: Any) -> nn.Module:
     if peft_config.task_type is None:
         peft_config.task_type = "SEQ_CLS"
     if peft_config.task_type != "SEQ_CLS":
-        raise UsageError(f"peft_config is for task {peft_config.task_type}; expected SEQ_CLS, which trains the head too")
+        raise UsageError(f"peft_config is for task {peft_config.task_type}; expected SEQ_CLS, which trains the head")
     return get_peft_model(model, peft_config)
 
 

@@ -51,6 +51,9 @@ evaluate_reranker = load_script("evaluate_reranker")
 
 
 STEP = "json.load(file)"
+# Of words that the tiny tokenizer tells apart: programs that it reads alike would tie, and rounding break the tie.
+VERBS, NOUNS = ("read", "write", "sort", "open", "put"), ("path", "json", "line", "list", "items")
+NAMES = [f"{verb} {noun}" for verb in VERBS for noun in NOUNS]
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +62,7 @@ def qualcode(tmp_path_factory):
     collection = MemoryCollection()
     for problem in range(24):
         for rank, cost in enumerate((10, 25, 60, 140, 300)):
-            # Of words that the tiny tokenizer knows.
-            text = "for file in path:\n" + rank * f"    {STEP}\n" + f"print({problem})\n"
+            text = f"# {NAMES[problem]}\nfor file in path:\n" + rank * f"    {STEP}\n"
             rules = ["S1", "S2", "S3", "S4"][:rank]
             collection.add(f"p{problem:05d}", f"s{problem}x{rank}", text=text, speed=cost, memory=cost, rules=rules)
     folder = tmp_path_factory.mktemp("data") / "qualcode"
@@ -74,11 +76,11 @@ def lists_file(tmp_path_factory):
     """Lists as the synthesis writes them, as JSON lines."""
     lists = [
         RankingList(
-            f"{number}", "Retrieve code that is fast", f"add up {number} numbers",
-            (f"return file  # {number}", f"for item in items:\n    read(item)  # {number}", f"put({number + 1})"),
+            f"{number}", "Retrieve code that is fast", name,
+            (f"return {name}", f"for item in {name}:\n    read(item)", f"def {NAMES[number + 1]}"),
             (2, 1, 0), problem_id=f"task{number}",
         )
-        for number in range(8)
+        for number, name in enumerate(NAMES[:8])
     ]  # fmt: skip
     path = tmp_path_factory.mktemp("lists") / "lists.jsonl"
     lists_to_dataset(lists).to_json(path)

@@ -100,7 +100,9 @@ def test_what_is_saved_is_a_stock_classifier_and_reads_alike(kind, tmp_path):
     stock = AutoModelForSequenceClassification.from_pretrained(saved).eval()
     tokenizer = AutoTokenizer.from_pretrained(saved)
     pairs = [backbone.text_pair(INSTRUCTION, query, code) for query, code in zip(QUERIES, CODES, strict=True)]
-    batch = tokenizer([first for first, _ in pairs], [second for _, second in pairs], padding=True, return_tensors="pt")
+    batch = tokenizer(
+        [first for first, _ in pairs], [second for _, second in pairs], padding=True, return_tensors="pt"
+    )
     with torch.no_grad():
         logits = stock(batch["input_ids"], attention_mask=batch["attention_mask"]).logits[:, 0]
     torch.testing.assert_close(logits, scores_of(backbone), atol=1e-4, rtol=0)

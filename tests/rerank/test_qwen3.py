@@ -14,7 +14,7 @@ from tests.rerank.tiny import byte_pairs, save_tiny_decoder
 INSTRUCTION = "Retrieve code that is fast"
 QUERIES = ["read json", "", "a\n", "Print the sum.\n\nInput:\n3\n1 2 3\n", "¿qué?", " leading"]
 CODES = [
-    "def f(x):\n    return x\n", "", "\n\nimport sys\n", "    indented", "\tx\r\n", "print('é')  # ok", "a  b   c\n\n\n",
+    "def f(x):\n    return x\n", "", "\n\nimport sys\n", "    indented", "\tx\r\n", "print('é')", "a  b   c\n\n\n",
 ]  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def backbone(request, tmp_path_factory):
 
 def test_the_template_is_pinned():
     assert (TEXT + PAIR).encode() == (
-        b'<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct '
+        b"<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
         b'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
         b"<Instruct>: {instruction}\n<Query>: {query}\n<Document>: {code}<|im_end|>\n<|im_start|>assistant\n"
         b"<think>\n\n</think>\n\n"

@@ -6,6 +6,7 @@ Arguments: a JSON object with model, out, lists, settings and adapter.
 import hashlib
 import json
 import sys
+from pathlib import Path
 
 import torch
 
@@ -30,16 +31,17 @@ def main():
     metrics = trainer.evaluate()
     weights = torch.cat([weight.detach().flatten() for weight in trainer.model.parameters()])
     each = ragged_lists(1, seed=4)[0]
+    size = len(each.codes)
     result = {
         "world": trainer.args.world_size,
         "loss": curve(trainer),
         "metrics": {name: value for name, value in metrics.items() if "mrr" in name or "ndcg" in name},
         "weights": weights[:: max(1, len(weights) // 2000)].tolist(),
         "digest": hashlib.sha256(weights.numpy().tobytes()).hexdigest(),
-        "scores": trainer.score([each.instruction] * len(each.codes), [each.query] * len(each.codes), each.codes).tolist(),
+        "scores": trainer.score([each.instruction] * size, [each.query] * size, each.codes).tolist(),
     }
-    with open(f"{job['out']}/result-{trainer.args.process_index}.json", "w", encoding="utf-8") as file:
-        json.dump(result, file)
+    path = Path(job["out"], f"result-{trainer.args.process_index}.json")
+    path.write_text(json.dumps(result), encoding="utf-8")
 
 
 if __name__ == "__main__":

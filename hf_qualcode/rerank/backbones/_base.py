@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from hf_qualcode.rerank.backbones._reading import PairReader, PairTemplate
+from hf_qualcode.rerank.backbones._reading import CODE_SHARE, PairReader, PairTemplate
 from hf_qualcode.rerank.inputs import EncodedInput, EncodedInputs
 from hf_qualcode.rerank.modeling import is_decoder, score_at_positions, use_float32_head
+from hf_qualcode.types import UsageError
 
 
 class Backbone:
@@ -63,7 +64,24 @@ class Backbone:
     def settings(self) -> dict[str, Any]:
         """What config.json says under `hf_qualcode`, so that `load_backbone` reads texts in the same way."""
         settings = {"backbone": self.name, "max_length": self.max_length}
+        if self.code_share != CODE_SHARE:
+            settings["code_share"] = self.code_share
         return settings if self._template_id is None else {**settings, "template": self._template_id}
+
+    @property
+    def code_share(self) -> float:
+        """Of a long input's room, the part that is the code's whatever the query's length. The query is cut to it.
+
+        Raises:
+            `UsageError`: When set to anything but a number between 0 and 1.
+        """
+        return self._reader.code_share
+
+    @code_share.setter
+    def code_share(self, share: float) -> None:
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+            raise UsageError(f"code_share is {share!r}; expected a number between 0 and 1")
+        self._reader.code_share = float(share)
 
     def text_pair(self, instruction: str, query: str, code: str) -> tuple[str, str]:
         """The very texts that stock tools are given as text and its pair."""

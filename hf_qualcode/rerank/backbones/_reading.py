@@ -17,7 +17,7 @@ from hf_qualcode.types import QualcodeError, UsageError
 
 # The part of the room that is the code's whatever the query's length: two programs that are both cut away cannot be
 # told apart.
-_CODE_SHARE = 0.25
+CODE_SHARE = 0.25
 # Code has about 3.5 characters a token. What lies beyond this many a token is tokenised only where the text before it
 # turned out to have few tokens.
 _CHARACTERS_A_TOKEN = 64
@@ -78,12 +78,16 @@ class PairReader:
         name (`str`): What messages call the model.
         shares_prefix (`bool`): Whether tokens before the code depend on nothing behind them.
 
+    Attributes:
+        code_share (`float`): Of a long input's room, the part that is the code's whatever the query's length; .25.
+
     Raises:
         `QualcodeError`: If the maximum length leaves no room for the texts.
     """
 
     def __init__(self, tokenizer, template: PairTemplate, *, max_length: int, name: str, shares_prefix: bool):
         self.template, self.max_length, self.name, self.shares_prefix = template, max_length, name, shares_prefix
+        self.code_share = CODE_SHARE
         self._backend = tokenizer.backend_tokenizer
         self._special = _special_tokens(tokenizer, template)
         self._layout = _Layout.learn(self._backend, with_types="token_type_ids" in tokenizer.model_input_names)
@@ -105,7 +109,7 @@ class PairReader:
     def __call__(self, instructions: Sequence[str], queries: Sequence[str], codes: Sequence[str]) -> EncodedInputs:
         """Token ids of each input, cut where it is too long.
 
-        The code is cut first, down to a quarter of the room, then the query, then the rest of the code; instruction
+        The code is cut first, down to `code_share` of the room, then the query, then the rest of the code; instruction
         and template stay whole. Trims are counted over distinct inputs.
 
         Raises:
@@ -140,7 +144,7 @@ class PairReader:
         if excess <= 0:
             return self._assemble(first.ids, second.ids), 0, 0
         query, code = first.body(), second.body()
-        code_cut = min(excess, max(0, len(code) - int(self._room * _CODE_SHARE)))
+        code_cut = min(excess, max(0, len(code) - int(self._room * self.code_share)))
         query_cut = min(excess - code_cut, len(query))
         code_cut = excess - query_cut
         if code_cut >= len(code) and code_cut > 0:

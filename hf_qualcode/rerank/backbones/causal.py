@@ -111,9 +111,7 @@ def find_answers(tokenizer: PreTrainedTokenizerFast, template: PairTemplate, nam
     return Answers(*found)
 
 
-def _convert(
-    folder: ModelFolder, config: PretrainedConfig, options: LoadOptions, answers: Answers
-) -> PreTrainedModel:
+def _convert(folder: ModelFolder, config: PretrainedConfig, options: LoadOptions, answers: Answers) -> PreTrainedModel:
     """A causal language model as a classifier: its head is the difference of two rows of the language model's."""
     altered = [key for key in _ALTERED_LOGITS if getattr(config, key, None) not in (None, 1, 1.0)]
     if altered or "lm_head.bias" in folder.tensor_files:

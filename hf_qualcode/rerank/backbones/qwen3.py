@@ -29,6 +29,4 @@ def claims(folder: ModelFolder) -> int:
 def load(folder: ModelFolder, options: LoadOptions) -> Backbone:
     """The backbone in a folder; see `causal.load`."""
     template = PairTemplate.parse(TEXT, PAIR, name=folder.name)
-    return causal.load(
-        folder, options, name="qwen3", template=template, template_id=TEMPLATE_ID, license=LICENSE
-    )
+    return causal.load(folder, options, name="qwen3", template=template, template_id=TEMPLATE_ID, license=LICENSE)

@@ -153,6 +153,7 @@ def train_model(sources: Sources, pairs: Sequence[PreferencePair], work: Path, r
     from hf_qualcode.rerank.trainer import RerankTrainer
 
     backbone = load_backbone(BASE, training=True, max_length=recipe.max_length)
+    backbone.code_share = recipe.code_share
     stages = [
         quality_lists(pairs, both=False, size=recipe.warm_lists, seed=seed),
         quality_lists(pairs, both=True, size=recipe.both_lists, seed=seed + 1),

@@ -5,7 +5,7 @@ its static scores, relevance map and mixture included, on the problems of the ot
 kept in a file, so an interrupted run goes on where it stopped.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -112,6 +112,83 @@ def _mixture(reranker: Reranker) -> np.ndarray:
     return np.array([weights.literal_weight, weights.slope, weights.threshold, weights.leak, *weights.quality_weights])
 
 
-def under(pairs: Sequence[PreferencePair], *, negated: bool) -> list[PreferencePair]:
-    """The same pairs under the instruction for their dimensions, or its opposite."""
+@dataclass(frozen=True)
+class Validation:
+    """What rerankers said of problems they had not seen, for one seed of the folds.
+
+    Attributes:
+        seed (`int`): Of the folds.
+        pairs, triplets (`list[PreferencePair]`): All-pairs of QualCode, and MC-QualCode.
+        lists (`list[GradedList]`): Relevance lists that were scored.
+        conditions (`dict[str, np.ndarray]`): Name of a wording -> float64 [num_pairs, 2, 3], positive first, and the
+            parts of each score.
+        triplet_parts (`np.ndarray`): float64 [num_triplets, 2, 3].
+        list_parts (`list[np.ndarray]`): One float64 [list, 3] a list.
+        list_cosines (`list[np.ndarray]`): The plain cosine of the text encoder for each.
+    """
+
+    seed: int
+    pairs: list[PreferencePair]
+    triplets: list[PreferencePair]
+    lists: list[GradedList]
+    conditions: dict[str, np.ndarray]
+    triplet_parts: np.ndarray
+    list_parts: list[np.ndarray]
+    list_cosines: list[np.ndarray]
+
+
+def validate(
+    sources: Sources,
+    vectors: TextVectors,
+    triplets: Sequence[PreferencePair],
+    lists: Sequence[GradedList],
+    out: Path,
+    *,
+    rewordings: Mapping[str, Mapping[str, str]],
+    fold_seed: int = 0,
+    recipe: Recipe = DEFAULT,
+    progress: Progress | None = None,
+) -> Validation:
+    """Cross-validates the recipe for one seed.
+
+    Args:
+        sources (`Sources`), vectors (`TextVectors`), out (`Path`), fold_seed, recipe, progress: As `out_of_fold`.
+        triplets (`Sequence[PreferencePair]`): MC-QualCode, of the same problems.
+        lists (`Sequence[GradedList]`): Relevance lists; may be none.
+        rewordings (`Mapping`): Name of a wording -> dimension -> instruction, which no model was trained on.
+    """
+    known = set(sources.problem_ids)
+    triplets = [pair for pair in triplets if pair.problem_id in known]
+    lists = [each for each in lists if each.problem_id in known]
+    wordings = {"plain": _under(sources.pairs, False), "negated": _under(sources.pairs, True)}
+    for name, instructions in rewordings.items():
+        wordings[name] = [replace(pair, instruction=instructions[pair.dimensions[0]]) for pair in sources.pairs]
+    asked = [pair for pairs in wordings.values() for pair in pairs]
+    scores = out_of_fold(
+        sources, vectors, Triples.of([*asked, *triplets], lists), out,
+        fold_seed=fold_seed, recipe=recipe, progress=progress,
+    )  # fmt: skip
+
+    def sides(pairs: Sequence[PreferencePair]) -> np.ndarray:
+        return np.array(
+            [[scores[p.instruction, p.query, code] for code in (p.positive, p.negative)] for p in pairs]
+        ).reshape(-1, 2, len(PARTS))
+
+    cosines = []
+    for each in lists:
+        query = vectors([each.query], is_query=True)[0]
+        cosines.append((vectors(each.documents, is_query=False) @ query).astype(np.float64))
+    return Validation(
+        seed=fold_seed,
+        pairs=sources.pairs,
+        triplets=triplets,
+        lists=lists,
+        conditions={name: sides(pairs) for name, pairs in wordings.items()},
+        triplet_parts=sides(triplets),
+        list_parts=[np.array([scores[e.instruction, e.query, code] for code in e.documents]) for e in lists],
+        list_cosines=cosines,
+    )
+
+
+def _under(pairs: Sequence[PreferencePair], negated: bool) -> list[PreferencePair]:
     return [replace(pair, instruction=instruction_for(pair.dimensions, negated=negated)) for pair in pairs]

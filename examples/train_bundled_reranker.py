@@ -1,0 +1,90 @@
+"""Makes the reranker that the package ships, from public data, and measures the recipe on problems it has not seen.
+
+    python examples/train_bundled_reranker.py --codenet DIR --cosqa DIR --mbpp DIR --out FOLDER
+    python examples/train_bundled_reranker.py --codenet DIR --cosqa DIR --mbpp DIR --out FOLDER --cross-validate
+
+DIR are a Project_CodeNet folder (as for `hf-qualcode dataset build`, which is run first), the published CoSQA files and
+MBPP's `mbpp.jsonl`. The first form trains on all problems and saves an adapter; the second trains nothing that is kept:
+five folds over problems, for each seed, and writes what every fold's reranker says of the problems it has not seen,
+and a report of it. Both go on where they were interrupted.
+"""
+
+import argparse
+import json
+import logging
+import sys
+from pathlib import Path
+
+from hf_qualcode.benchmark.building import build
+from hf_qualcode.benchmark.loading import load_lists, load_pairs
+from hf_qualcode.cli.progress import ProgressLine
+from hf_qualcode.encoders.transformer import load_transformer
+from hf_qualcode.hub import resolve_model
+from hf_qualcode.quality.smells import engine_names, load_engine
+from hf_qualcode.rerank.recipe.report import validation_report
+from hf_qualcode.rerank.recipe.sources import read_sources
+from hf_qualcode.rerank.recipe.training import BASE, train_bundled
+from hf_qualcode.rerank.recipe.validation import validate
+from hf_qualcode.rerank.relevance import TextVectors
+from hf_qualcode.types import QualcodeError
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--codenet", type=Path, required=True, help="Project_CodeNet folder")
+    parser.add_argument("--cosqa", type=Path, required=True, help="folder with CoSQA's published files")
+    parser.add_argument("--mbpp", type=Path, required=True, help="folder with mbpp.jsonl")
+    parser.add_argument("--out", type=Path, required=True, help="where the adapter, or the validation, goes")
+    parser.add_argument("--smells", choices=engine_names(), default="sonar", help="what counts smells (sonar)")
+    parser.add_argument("--seed", type=int, default=42, help="of every draw (42)")
+    parser.add_argument("--cross-validate", action="store_true", help="measure the recipe; nothing is shipped")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="with --cross-validate: of the folds")
+    parser.add_argument("--lists-seeds", type=int, nargs="*", default=[0], help="of them, those that score lists too")
+    return parser.parse_args()
+
+
+def built_data(arguments: argparse.Namespace, progress: ProgressLine) -> dict[str, Path]:
+    """QualCode and MC-QualCode beside the output, built unless they are there."""
+    folders = {}
+    for name in ("qualcode", "mc-qualcode"):
+        folders[name] = arguments.out.with_name(f"{arguments.out.name}.data") / name
+        if not (folders[name] / "README.md").is_file():
+            folders[name].parent.mkdir(parents=True, exist_ok=True)
+            with load_engine(arguments.smells) as smells:
+                build(name, arguments.codenet, folders[name], smells=smells, seed=arguments.seed, progress=progress)
+    return folders
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    with ProgressLine() as progress:
+        data = built_data(arguments, progress)
+        sources = read_sources(data["qualcode"], arguments.cosqa, arguments.mbpp, seed=arguments.seed)
+        vectors = TextVectors(load_transformer(resolve_model(BASE), id=BASE).encode)
+        if arguments.cross_validate:
+            triplets, lists = load_pairs(str(data["mc-qualcode"])), load_lists(str(data["qualcode"]))
+            labels = load_pairs(str(data["qualcode"]), "all-pairs").labels
+            results = [
+                validate(
+                    sources, vectors, triplets.pairs, lists if seed in arguments.lists_seeds else [], arguments.out,
+                    fold_seed=seed, progress=progress,
+                )
+                for seed in arguments.seeds
+            ]  # fmt: skip
+            report = validation_report(results, labels)
+            (arguments.out / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+            print(json.dumps(report))
+        else:
+            work = arguments.out.with_name(f"{arguments.out.name}.work")
+            reranker = train_bundled(sources, sources.problem_ids, vectors, work, seed=arguments.seed)
+            reranker.save_pretrained(arguments.out)
+            print(json.dumps({"saved": str(arguments.out), "problems": len(sources.problem_ids)}))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except QualcodeError as error:
+        sys.exit(f"{error}")
