@@ -70,7 +70,8 @@ def main(argv: list[str] | None = None) -> None:
     accelerator = Accelerator()
     if accelerator.num_processes != int(os.environ.get("WORLD_SIZE", "1")):
         raise QualcodeError(f"{os.environ['WORLD_SIZE']} processes were started, and each works alone")
-    logging.basicConfig(level=logging.INFO if accelerator.is_main_process else logging.ERROR, stream=sys.stderr)
+    logging.basicConfig(stream=sys.stderr)
+    logger.setLevel(logging.INFO if accelerator.is_main_process else logging.WARNING)
     with accelerator.main_process_first():
         data = load_pairs(script.data, script.data_config)
         lists = load_lists(script.data)[: script.max_lists] if has_lists(script, data.name) else []

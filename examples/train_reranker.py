@@ -164,7 +164,8 @@ class Data(NamedTuple):
 
 def main(argv: list[str] | None = None) -> None:
     script, args = parse(argv)
-    logging.basicConfig(level=logging.INFO if args.process_index == 0 else logging.WARNING, stream=sys.stderr)
+    logging.basicConfig(stream=sys.stderr)
+    logger.setLevel(logging.INFO if args.process_index == 0 else logging.WARNING)
     if args.hub_model_id is not None:
         check_repository(args.hub_model_id)  # before hours of training
 

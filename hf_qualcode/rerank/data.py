@@ -12,17 +12,13 @@ from torch import Tensor
 from hf_qualcode.batching import token_batches
 from hf_qualcode.losses import PADDING_GRADE
 from hf_qualcode.rerank.inputs import EncodedInput
-from hf_qualcode.rerank.lists import (
-    GradedVariant,
+from hf_qualcode.rerank.lists import GradedVariant, build_lists, lists_from_pairs, negated_instruction, srcl_lists
+from hf_qualcode.rerank.ranking_list import (
     RankingList,
     any_teacher_scores,
     as_ranking_list,
-    build_lists,
     lists_from_dataset,
-    lists_from_pairs,
     lists_to_dataset,
-    negated_instruction,
-    srcl_lists,
 )
 from hf_qualcode.rerank.shared_prefix import can_share_prefix, check_can_share_prefix, pack
 from hf_qualcode.types import QualcodeError, UsageError

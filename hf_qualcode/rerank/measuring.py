@@ -6,7 +6,7 @@ from hf_qualcode.evaluation.protocols import Scorer
 from hf_qualcode.evaluation.reranking import METRICS, evaluate_reranking
 from hf_qualcode.evaluation.scoring import score_pairs
 from hf_qualcode.metrics import quality_preference_accuracy
-from hf_qualcode.rerank.lists import RankingList
+from hf_qualcode.rerank.ranking_list import RankingList
 from hf_qualcode.types import GradedList, PreferencePair, QualcodeError
 
 

@@ -78,6 +78,7 @@ def estimate_training_memory(
         activations = kept + min(num_tokens, tokens_per_forward or num_tokens) * layer
     else:
         activations = num_tokens * config.num_hidden_layers * layer
+    activations += num_tokens * _outer_bytes(config, bf16)
     num_weights, num_embeddings = _count_weights(config)
     trained = num_weights if num_trained is None else num_trained
     return TrainingMemory(
@@ -90,15 +91,15 @@ def estimate_training_memory(
 
 def _layer_bytes(config: PreTrainedConfig, bf16: bool) -> int:
     """Bytes that autograd keeps for one token in one layer."""
+    if config.model_type not in _ENCODERS + _DECODERS:
+        known = ", ".join((*_ENCODERS, *_DECODERS))
+        raise UsageError(f"the memory of a {config.model_type} is not worked out here; known: {known}")
     hidden, feed_forward = config.hidden_size, config.intermediate_size
     narrow = _HALF if bf16 else _FLOAT
     if config.model_type in _ENCODERS:
         # Autocast converts the input of queries, keys and values once for each.
         inputs = 4 if bf16 else 2
         return 2 * hidden * _FLOAT + (inputs * hidden + 4 * hidden + 2 * feed_forward) * narrow
-    if config.model_type not in _DECODERS:
-        known = ", ".join((*_ENCODERS, *_DECODERS))
-        raise UsageError(f"the memory of a {config.model_type} is not worked out here; known: {known}")
     head = getattr(config, "head_dim", None) or hidden // config.num_attention_heads
     queries, keys = head * config.num_attention_heads, head * config.num_key_value_heads
     inputs = 5 if bf16 else 2
@@ -106,6 +107,14 @@ def _layer_bytes(config: PreTrainedConfig, bf16: bool) -> int:
     if config.model_type == "qwen3":
         kept += (queries + keys) * (_FLOAT + narrow)
     return kept
+
+
+def _outer_bytes(config: PreTrainedConfig, bf16: bool) -> int:
+    """Bytes for one token before the first and behind the last layer: the norm there, and what the head reads."""
+    if config.model_type in _ENCODERS:
+        # Half precision is a copy of the first token's state; without it, that is a view of the whole.
+        return config.hidden_size * _FLOAT * (1 if bf16 else 2)
+    return config.hidden_size * (2 * _FLOAT + (_HALF if bf16 else _FLOAT))
 
 
 def _count_weights(config: PreTrainedConfig) -> tuple[int, int]:

@@ -48,7 +48,7 @@ def code_tags(code: str) -> str:
         for what is not Python 3.
     """
     values = static_features(code)
-    if not values.any():
+    if not code.strip() or not values.any():
         return ""
 
     def has(feature: str) -> bool:

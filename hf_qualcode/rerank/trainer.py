@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from transformers import Trainer, TrainerCallback, set_seed
+from transformers.trainer_utils import has_length
 
 from hf_qualcode import losses
 from hf_qualcode.rerank.config import SHARE_PREFIX, TEMPERED, RerankConfig
@@ -33,8 +34,8 @@ class RerankTrainer(Trainer):
     """Trains a reranker on lists, and measures it while it trains.
 
     The loss is the mean over all lists of an optimiser step, across gradient accumulation and processes, whatever
-    their sizes: how a step is cut into micro-batches, forward batches and processes changes rounding alone. Lists that fill
-    up the last batch of several processes count 0.
+    their sizes: how a step is cut into micro-batches, forward batches and processes changes rounding alone. Lists
+    that fill up the last batch of several processes count 0.
 
     It is a `Scorer` as well: `score(instructions, queries, codes)` is what the model gives now.
 
@@ -121,10 +122,13 @@ class RerankTrainer(Trainer):
 
     def _blank_repeated(self, batch: dict[str, Any]) -> None:
         """Takes the lists out of the last batch of an epoch that are there only so that no process has less to do."""
-        state = self.accelerator.gradient_state
-        if state.end_of_dataloader and state.remainder > 0:
-            rows = state.remainder - self.accelerator.process_index * self._train_batch_size
-            batch["grades"][max(0, rows) :] = losses.PADDING_GRADE
+        if not self.accelerator.gradient_state.end_of_dataloader or self.args.dataloader_drop_last:
+            return
+        if has_length(self.train_dataset):
+            # Not what accelerate has for it, which is wrong in an epoch that is resumed.
+            size, processes = self._train_batch_size, self.accelerator.num_processes
+            rest = len(self.train_dataset) % (size * processes) or size * processes
+            batch["grades"][max(0, rest - self.accelerator.process_index * size) :] = losses.PADDING_GRADE
 
     def training_step(self, model: nn.Module, inputs: Mapping[str, Any], num_items_in_batch=None) -> Tensor:
         """One micro-batch, forwards and backwards. With `chunk_size`, inputs are run twice (see `RerankConfig`)."""

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 
 from hf_qualcode.rerank import RankingCollator, RankingList
 from hf_qualcode.rerank.backbones import load_backbone
-from hf_qualcode.rerank.lists import lists_to_dataset
+from hf_qualcode.rerank.data import lists_to_dataset
 from hf_qualcode.types import QualcodeError, UsageError
 from tests.rerank.material import ragged_lists
 from tests.rerank.tiny import save_tiny_decoder, save_tiny_encoder
@@ -44,7 +44,9 @@ def single_scores(backbone, lists):
 
 
 @pytest.mark.parametrize("name", ["encoder", "decoder"])
-@pytest.mark.parametrize("options", [{}, {"tokens_per_forward": 60}, {"inputs_per_forward": 2}, {"share_prefix": False}])
+@pytest.mark.parametrize(
+    "options", [{}, {"tokens_per_forward": 60}, {"inputs_per_forward": 2}, {"share_prefix": False}]
+)
 def test_every_item_gets_the_score_of_its_own_input(name, options, request):
     backbone, lists = request.getfixturevalue(name), ragged_lists(7)
     batch = RankingCollator(backbone, **options)(lists)
@@ -108,8 +110,7 @@ def test_tags_stand_before_the_code(encoder):
 
     lists = ragged_lists(2)
     tagged = [replace(each, codes=tuple(map(tags, each.codes))) for each in lists]
-    here, there = RankingCollator(encoder, tags=tags)(lists), RankingCollator(encoder)(tagged)
-    assert all(torch.equal(a["input_ids"], b["input_ids"]) for a, b in zip(here["batches"], there["batches"], strict=True))
+    check_equal(RankingCollator(encoder, tags=tags)(lists), RankingCollator(encoder)(tagged))
 
 
 def test_teacher_scores(encoder):

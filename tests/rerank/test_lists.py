@@ -3,20 +3,24 @@
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from hf_qualcode.quality import instruction_for
 from hf_qualcode.rerank import RankingList, build_lists, lists_from_pairs, srcl_lists
-from hf_qualcode.rerank.lists import GradedVariant, lists_from_dataset, lists_to_dataset, negated_instruction
+from hf_qualcode.rerank.data import GradedVariant, lists_from_dataset, lists_to_dataset, negated_instruction
 from hf_qualcode.types import PreferencePair, QualcodeError, UsageError
+
+
+def variant(task, dimension, level, number):
+    code = f"{task} {dimension} {level} {number}"
+    return GradedVariant(f"task {task}", dimension, instruction_for(dimension), f"do {task}", code, level)
 
 
 def variants(num_tasks=6, num_high=4, num_low=4, dimensions=("speed", "memory")):
     return [
-        GradedVariant(
-            f"task {task}", dimension, instruction_for(dimension), f"do {task}", f"{task} {dimension} {level} {i}", level
-        )
+        variant(task, dimension, level, i)
         for task in range(num_tasks)
         for dimension in dimensions
         for level, number in (("high", num_high), ("low", num_low))
@@ -50,7 +54,7 @@ def test_a_list_holds_a_high_variant_low_ones_of_its_task_and_an_irrelevant_one(
 def test_draws_do_not_depend_on_the_order_of_the_data_and_do_on_the_seed():
     made = variants(num_low=9)
     shuffled = random.Random(1).sample(made, len(made)) + made[:5]
-    for build in (build_lists, srcl_lists, lambda data, **options: build_lists(data, one_list_per_query=True, **options)):
+    for build in (build_lists, srcl_lists, partial(build_lists, one_list_per_query=True)):
         assert build(made) == build(shuffled)
         assert build(made) != build(made, seed=43)
 
@@ -87,26 +91,23 @@ def test_a_task_without_low_variants_makes_no_list_and_is_reported(caplog):
 
 
 def test_what_is_relevant_is_never_irrelevant():
-    # Another task has the same texts, a third one the same query.
-    copies = [replace(each, task_id="copy", query="do it again") for each in variants(num_tasks=1)]
-    twin = [
-        replace(each, task_id="twin", code=f"twin {each.code}") for each in variants(num_tasks=1)
-    ]
-    only = [replace(each, task_id="only", query="do something else", code="only " + each.code) for each in copies[:16]]
-    lists = build_lists(variants(num_tasks=1) + copies + twin + only, num_irrelevant=3)
-    for each in lists:
+    # A second task has the same texts, a third one the same query, and only the last one is another.
+    own = variants(num_tasks=1)
+    copies = [replace(each, task_id="copy", query="do it again") for each in own]
+    twins = [replace(each, task_id="twin", code=f"twin {each.code}") for each in own]
+    others = [replace(each, task_id="other", query="do another", code=f"other {each.code}") for each in own]
+    for each in build_lists(own + copies + twins + others, num_irrelevant=3):
+        drawn = each.codes[5:]
         if each.problem_id in ("task 0", "twin"):
-            assert all(code.startswith("only") for code in each.codes[5:]) or each.problem_id == "twin"
-        if each.problem_id == "twin":
-            assert not any(code.startswith("twin") for code in each.codes[5:])
-            own = {variant.code for variant in variants(num_tasks=1)}
-            assert not own & set(each.codes[5:])
+            assert all(code.startswith("other ") for code in drawn)
+        elif each.problem_id == "copy":
+            assert not {variant.code for variant in own} & set(drawn)
 
 
 def test_too_few_other_tasks():
     with pytest.raises(QualcodeError, match=r"task 'task 0' needs 1 irrelevant programs and other tasks have 0"):
         build_lists(variants(num_tasks=1))
-    with pytest.raises(QualcodeError, match="needs 5 irrelevant programs and other tasks have 4; give programs of more"):
+    with pytest.raises(QualcodeError, match="needs 5 irrelevant programs and other tasks have 4; give programs"):
         srcl_lists(variants(num_tasks=2, num_high=1, num_low=1))
 
 

@@ -43,8 +43,8 @@ def run(folder, processes, **job):
     if processes == 2:
         (folder / "launch.yaml").write_text(LAUNCH)
         start = [
-            sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(folder / "launch.yaml"), "--module",
-            "tests.rerank.two_processes",
+            sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(folder / "launch.yaml"),
+            "--module", "tests.rerank.two_processes",
         ]  # fmt: skip
     job = {"out": str(folder), **job, "model": str(job["model"])}
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}

@@ -1,0 +1,161 @@
+"""How the bundled reranker is made: its lists, its relevance map, and the rule by which its mixture is chosen."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from hf_qualcode.benchmark.drawing import Draws
+from hf_qualcode.quality import dimension_names, instruction_for
+from hf_qualcode.quality.static_features import static_features
+from hf_qualcode.quality.wishes import read_wishes
+from hf_qualcode.rerank.fusion_training import RelevanceSource, _Tensors, fit_relevance_map, fit_static_weights
+from hf_qualcode.rerank.paraphrases import paraphrase
+from hf_qualcode.rerank.recipe.lists import quality_lists, relevance_lists
+from hf_qualcode.rerank.recipe.mixture import _GRID, START, Evidence, choose_mixture
+from hf_qualcode.rerank.recipe.sources import RelevantPairs
+from hf_qualcode.types import PreferencePair
+
+
+def make_pairs(problems=6, programs=5, dimensions=("speed", "maintainability")):
+    pairs = []
+    for problem, name in product(range(problems), dimensions):
+        codes = [f"x = {problem}\nprint({number} * {len(name)})\n" for number in range(programs)]
+        for better in range(programs):
+            for worse in range(better + 1, programs):
+                pairs.append(
+                    PreferencePair(
+                        id=f"{name}/{problem}-{better}/{problem}-{worse}", instruction=instruction_for(name),
+                        query=f"Task {problem}", positive=codes[better], negative=codes[worse], dimensions=(name,),
+                        missing_dimension="", problem_id=f"p{problem}", positive_id=f"{problem}-{better}",
+                        negative_id=f"{problem}-{worse}", positive_value=better + 1.0, negative_value=worse + 1.0,
+                    )
+                )  # fmt: skip
+    return pairs
+
+
+def test_paraphrases_ask_for_what_they_paraphrase():
+    seen = set()
+    for size, negated in product((1, 2, 3), (False, True)):
+        names = dimension_names()[:size]
+        expected = tuple((-1.0 if negated else 1.0) if name in names else 0.0 for name in dimension_names())
+        for number in range(150):
+            text = paraphrase(names, negated, Draws(number, "test", str(size)))
+            assert read_wishes(text) == expected, text
+            seen.add(text)
+    assert len(seen) > 300
+    assert instruction_for("speed") in seen
+
+
+def test_quality_lists_come_in_twins_of_both_polarities():
+    lists = quality_lists(make_pairs(), both=True, size=12, seed=3)
+    assert len(lists) == 12
+    for plain, negated in zip(lists[::2], lists[1::2], strict=True):
+        assert negated.id == f"{plain.id}/negated"
+        assert plain.codes == negated.codes
+        place = dimension_names().index(plain.id.split("/")[1])
+        assert read_wishes(plain.instruction)[place] == 1
+        assert read_wishes(negated.instruction)[place] == -1
+        swapped = {2: 1, 1: 2, 0: 0}
+        assert negated.grades == tuple(swapped[grade] for grade in plain.grades)
+        assert plain.grades.count(0) == 2
+
+
+def test_no_problem_fills_the_lists():
+    lists = quality_lists(make_pairs(), both=False, size=1000, seed=3)
+    groups = [each.id.rpartition("/")[0] for each in lists]
+    assert max(groups.count(group) for group in groups) == 4
+    assert len(set(groups)) == 12
+    assert lists == quality_lists(make_pairs()[::-1], both=False, size=1000, seed=3)
+    assert lists != quality_lists(make_pairs(), both=False, size=1000, seed=4)
+
+
+def test_relevance_lists_hold_one_right_answer():
+    source = RelevantPairs("docs", ("a", "b", "c", "d"), ("A", "B", "C", "D"), ("E", "F", "G"))
+    lists = relevance_lists(source, size=3, seed=1)
+    assert len(lists) == 3
+    for each in lists:
+        assert each.codes[0] == each.query.upper()
+        assert each.grades == (1, 0, 0, 0, 0, 0)
+        assert len(set(each.codes)) == 6
+        assert each.instruction == "Retrieve code that is relevant"
+    assert lists == relevance_lists(source, size=3, seed=1)
+
+
+@pytest.fixture
+def source():
+    """Queries and codes that share a hidden direction each, below noise in a direction that all codes share."""
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(40, 12))
+    queries = np.concatenate([hidden, np.full((40, 4), 2.0)], axis=1)
+    rows = np.repeat(np.arange(40), 3)
+    codes = np.concatenate([hidden[rows] + rng.normal(size=(120, 12)), rng.normal(size=(120, 4)) * 3], axis=1)
+
+    def unit(vectors):
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+    return RelevanceSource(unit(queries), unit(codes), rows)
+
+
+def first_places(scores, source):
+    """Share of queries whose best code is their own; `scores` is [queries, codes]."""
+    return np.mean(source.query_of_code[scores.argmax(axis=1)] == np.arange(len(scores)))
+
+
+def test_a_relevance_map_finds_what_the_cosine_does_not(source):
+    relevance = fit_relevance_map([source], rank=4, seed=1)
+    every = np.array([relevance(np.repeat(query[None], 120, axis=0), source.codes) for query in source.queries])
+    assert first_places(every, source) > first_places(source.queries @ source.codes.T, source) + 0.2
+    own = source.query_of_code == np.arange(40)[:, None]
+    assert (every[own] > 0).mean() > 0.8
+    assert (every[~own] < 0).mean() > 0.8
+    again = fit_relevance_map([source], rank=4, seed=1)
+    np.testing.assert_array_equal(relevance.left, again.left)
+
+
+def test_a_sample_knows_what_belongs_together(source):
+    without = np.where(source.query_of_code == 7, -1, source.query_of_code)
+    short = RelevanceSource(source.queries, source.codes, without)
+    queries, codes, same = _Tensors.of(short).sample(torch.Generator().manual_seed(0))
+    assert same.shape == (len(queries), len(codes))
+    assert same.sum() == 117  # every code but those of nobody
+    assert sorted(same.sum(dim=1).tolist()) == [0, *[3] * 39]
+
+
+def test_static_weights_prefer_what_the_pairs_prefer():
+    fast, slow = "print(1)\n", "import numpy\nfor i in range(9):\n    print(i)\n"
+    pair = make_pairs(1, 2, ("speed",))[0]
+    weights = fit_static_weights([replace(pair, positive=fast, negative=slow)])
+    scores = weights @ np.stack([static_features(fast), static_features(slow)], axis=1)
+    assert scores[0, 0] > scores[0, 1]
+    assert not scores[1:].any()
+
+
+def test_the_mixture_is_the_best_of_those_that_are_relevant_enough():
+    rng = np.random.default_rng(5)
+    pairs = Evidence(*(rng.normal(size=(300, 2)) for _ in range(4)), rng.integers(0, 3, 300))
+    pairs.static[:, 0] += 1
+    lists = Evidence(*(rng.normal(size=(60, 100)) for _ in range(4)), rng.integers(0, 3, 60))
+    lists.meaning[:, 0] += 4
+    lists.literals[:] /= 10
+    pairs.literals[:] /= 10
+    lists.cosine[:, 0] += 1
+    chosen = choose_mixture(pairs, lists)
+
+    def relevance(scores):
+        ranks = [1 + sum(other >= row[0] for other in row[1:]) for row in scores]
+        return np.mean([1 / rank if rank <= 10 else 0 for rank in ranks])
+
+    def preference(weights):
+        scores = pairs.scores(weights)
+        return np.mean([np.mean([a > b for (a, b), d in zip(scores, pairs.dimension, strict=True) if d == k])
+                        for k in range(3)])  # fmt: skip
+
+    needed = 1.05 * relevance(lists.cosine)
+    every = [replace(START, **dict(zip(_GRID, values, strict=True))) for values in product(*_GRID.values())]
+    allowed = [weights for weights in every if relevance(lists.scores(weights)) >= needed]
+    assert 0 < len(allowed) < len(every)
+    assert chosen in allowed
+    assert preference(chosen) == pytest.approx(max(map(preference, allowed)))
