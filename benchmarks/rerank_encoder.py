@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from rerank_material import add_data_argument, draw_queries, read_problems
-from turns import fastest, kendall, machine, show_machine, take_turns
+from turns import fastest, kendall, machine, quiet_transformers, show_machine, take_turns
 
 
 BATCH_SIZES = (8, 16, 32, 64)
@@ -28,8 +28,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_data_argument(parser)
     parser.add_argument("--model", default="minilm", help="encoder: minilm, a folder or a Hub id")
-    parser.add_argument("--queries", type=int, default=8)
-    parser.add_argument("--codes", type=int, default=50, help="of each query (default 50)")
+    parser.add_argument("--queries", type=int, default=8, help="(default 8)")
+    parser.add_argument("--codes", type=int, default=32, help="of each query (default 32)")
     parser.add_argument("--characters", type=int, default=300, help="of a statement, as the query (default 300)")
     parser.add_argument("--rounds", type=int, default=4, help="turns of each contestant (default 4)")
     parser.add_argument("--precision", default="auto", choices=["auto", "float32", "bfloat16"], help="of ours")
@@ -42,6 +42,7 @@ def main() -> None:
 
     from hf_qualcode.rerank import Reranker
 
+    quiet_transformers()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     queries = draw_queries(read_problems(arguments.data), arguments.queries, arguments.codes)
@@ -62,7 +63,7 @@ def main() -> None:
         return ours.score(*zip(*pairs, strict=True), instruction="")
 
     # A part that is a multiple of every batch size, so that none is measured by what is left over.
-    sample = pairs[:: max(1, len(pairs) // (2 * max(BATCH_SIZES)))][: 2 * max(BATCH_SIZES)]
+    sample = pairs[:: max(1, len(pairs) // max(BATCH_SIZES))][: max(BATCH_SIZES)]
     best = fastest({size: lambda size=size: their_scores(size, sample) for size in BATCH_SIZES})
     contestants: dict[str, Callable[[], np.ndarray]] = {
         f"sentence-transformers, default ({DEFAULT_BATCH_SIZE})": lambda: their_scores(DEFAULT_BATCH_SIZE)

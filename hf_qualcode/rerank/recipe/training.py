@@ -146,12 +146,14 @@ def _fit_parts(
 def train_model(sources: Sources, pairs: Sequence[PreferencePair], work: Path, recipe: Recipe, seed: int) -> Reranker:
     """The model: a LoRA adapter and a head on the packaged MiniLM, in two stages (see `Recipe`)."""
     from peft import LoraConfig
+    from transformers import set_seed
 
     from hf_qualcode.rerank.backbones import load_backbone
     from hf_qualcode.rerank.config import RerankConfig
     from hf_qualcode.rerank.lists import lists_to_dataset
     from hf_qualcode.rerank.trainer import RerankTrainer
 
+    set_seed(seed)  # of the new head
     backbone = load_backbone(BASE, training=True, max_length=recipe.max_length)
     backbone.code_share = recipe.code_share
     stages = [
