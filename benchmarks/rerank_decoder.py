@@ -89,7 +89,7 @@ def main() -> None:
         "tokens": num_tokens,
         "tokens_shared": shared_tokens,
         "token_ratio": token_ratio,
-        "cut": backbone_cut(ours),
+        "cut": ours.trims.codes,
         "unshared": {"token_budget": budget, "batches_side_by_side": beside},
         "machine": machine(),
         "pairs_per_second": {name: len(pairs) / each.wall for name, each in turns.items()},
@@ -110,11 +110,6 @@ def main() -> None:
         arguments.json.write_text(json.dumps(report, indent=2), encoding="utf-8")
     if max(report["largest_difference"].values()) > LARGEST_DIFFERENCE:
         raise SystemExit(f"scores differ by more than {LARGEST_DIFFERENCE}: {report['largest_difference']}")
-
-
-def backbone_cut(reranker) -> int:
-    """How many inputs of the last call were cut; all ways read the same ids."""
-    return reranker.trims.codes
 
 
 def usual(causal, backbone, pairs: Sequence[tuple[str, str]], *, last_only: bool) -> np.ndarray:
@@ -201,8 +196,8 @@ def train_tokenizer(problems: Sequence[Problem]):
 
 def show(report: dict) -> None:
     print(
-        f"{report['model']}: {report['queries']} queries x {report['candidates']} candidates, {report['tokens']} tokens, "
-        f"{report['tokens_shared']} when prefixes count once: token ratio {report['token_ratio']:.2f}; "
+        f"{report['model']}: {report['queries']} queries x {report['candidates']} candidates, {report['tokens']} "
+        f"tokens, {report['tokens_shared']} when prefixes count once: token ratio {report['token_ratio']:.2f}; "
         f"{report['cut']} inputs cut"
     )
     show_machine(report["machine"])
@@ -214,10 +209,9 @@ def show(report: dict) -> None:
         )
     print(f"  scores spread by {report['spread_of_scores']:.2f}; unshared: {report['unshared']}")
     for kind, prefix in (("ratio", ""), ("by CPU time", "cpu_")):
-        print(
-            f"  {kind:12} to usual {report[prefix + 'ratio_to_usual']:.2f}, to best {report[prefix + 'ratio_to_best']:.2f} "
-            f"= {report[prefix + 'share_of_token_ratio']:.2f} of the token ratio"
-        )
+        usual_ratio, best_ratio = report[f"{prefix}ratio_to_usual"], report[f"{prefix}ratio_to_best"]
+        share = report[f"{prefix}share_of_token_ratio"]
+        print(f"  {kind:12} to usual {usual_ratio:.2f}, to best {best_ratio:.2f} = {share:.2f} of the token ratio")
 
 
 if __name__ == "__main__":

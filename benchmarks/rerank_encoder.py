@@ -139,8 +139,8 @@ def num_ties(scores: np.ndarray) -> int:
 def show(report: dict) -> None:
     tokens = report["tokens"]
     print(
-        f"{report['model']} with a head, {report['pairs']} pairs of {tokens['shortest']} to {tokens['longest']} tokens "
-        f"(median {tokens['median']:.0f})"
+        f"{report['model']} with a head, {report['pairs']} pairs of {tokens['shortest']} to {tokens['longest']} "
+        f"tokens (median {tokens['median']:.0f})"
     )
     show_machine(report["machine"])
     for name, rate in report["pairs_per_second"].items():
@@ -148,8 +148,8 @@ def show(report: dict) -> None:
     print(f"  ratio to default {report['ratio_to_default']:.2f}, to best {report['ratio_to_best']:.2f}")
     print(f"  by CPU time      {report['cpu_ratio_to_default']:.2f}, to best {report['cpu_ratio_to_best']:.2f}")
     print(
-        f"  {report['compared']} pairs that are not cut: largest difference {report['largest_difference']:.1e} of scores "
-        f"that spread by {report['spread_of_scores']:.2f}, Kendall {report['kendall']:.4f}, "
+        f"  {report['compared']} pairs that are not cut: largest difference {report['largest_difference']:.1e} of "
+        f"scores that spread by {report['spread_of_scores']:.2f}, Kendall {report['kendall']:.4f}, "
         f"{report['new_ties']} new ties"
     )
 

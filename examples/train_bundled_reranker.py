@@ -3,10 +3,10 @@
     python examples/train_bundled_reranker.py --codenet DIR --cosqa DIR --mbpp DIR --out FOLDER
     python examples/train_bundled_reranker.py --codenet DIR --cosqa DIR --mbpp DIR --out FOLDER --cross-validate
 
-DIR are a Project_CodeNet folder (as for `hf-qualcode dataset build`, which is run first), the published CoSQA files and
-MBPP's `mbpp.jsonl`. The first form trains on all problems and saves an adapter; the second trains nothing that is kept:
-five folds over problems, for each seed, and writes what every fold's reranker says of the problems it has not seen,
-and a report of it. Both go on where they were interrupted.
+DIR are a Project_CodeNet folder (as for `hf-qualcode dataset build`, which is run first), the published CoSQA files
+and MBPP's `mbpp.jsonl`. The first form trains on all problems and saves an adapter. The second trains nothing that is
+kept: five folds over problems, for each seed, and a report of what every fold's reranker says of the problems it has
+not seen. It goes on where it was interrupted.
 """
 
 import argparse
@@ -15,18 +15,27 @@ import logging
 import sys
 from pathlib import Path
 
+import numpy as np
+
+from hf_qualcode.baselines.controls import paraphrase, standard_slices
+from hf_qualcode.baselines.trivial import TRIVIAL_SCORERS
 from hf_qualcode.benchmark.building import build
 from hf_qualcode.benchmark.loading import load_lists, load_pairs
 from hf_qualcode.cli.progress import ProgressLine
 from hf_qualcode.encoders.transformer import load_transformer
 from hf_qualcode.hub import resolve_model
+from hf_qualcode.quality import dimension_names
 from hf_qualcode.quality.smells import engine_names, load_engine
+from hf_qualcode.rerank.recipe.card import bundled_card
 from hf_qualcode.rerank.recipe.report import validation_report
 from hf_qualcode.rerank.recipe.sources import read_sources
-from hf_qualcode.rerank.recipe.training import BASE, train_bundled
+from hf_qualcode.rerank.recipe.training import BASE, DEFAULT, train_bundled
 from hf_qualcode.rerank.recipe.validation import validate
 from hf_qualcode.rerank.relevance import TextVectors
 from hf_qualcode.types import QualcodeError
+
+
+NUM_WORDINGS = 1  # each is another scoring of all programs
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -37,8 +46,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="where the adapter, or the validation, goes")
     parser.add_argument("--smells", choices=engine_names(), default="sonar", help="what counts smells (sonar)")
     parser.add_argument("--seed", type=int, default=42, help="of every draw (42)")
+    parser.add_argument("--report", type=Path, help="report.json of a cross-validation, for the card")
     parser.add_argument("--cross-validate", action="store_true", help="measure the recipe; nothing is shipped")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="with --cross-validate: of the folds")
+    parser.add_argument("--wordings", type=Path, help="JSON {quality: {good: [...], bad: [...]}}: instructions to try")
     parser.add_argument("--lists-seeds", type=int, nargs="*", default=[0], help="of them, those that score lists too")
     return parser.parse_args()
 
@@ -55,6 +66,16 @@ def built_data(arguments: argparse.Namespace, progress: ProgressLine) -> dict[st
     return folders
 
 
+def held_out_wordings(path: Path | None) -> dict[str, dict[str, str]]:
+    """Name -> dimension -> instruction; a negated one is named so."""
+    wordings = {"paraphrase": {name: paraphrase((name,)) for name in dimension_names()}}
+    for polarity, prefix in (("good", "wording"), ("bad", "negated wording")) if path else ():
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        for number in range(NUM_WORDINGS):
+            wordings[f"{prefix} {number + 1}"] = {name: rows[name][polarity][number] for name in dimension_names()}
+    return wordings
+
+
 def main() -> int:
     arguments = parse_arguments()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
@@ -64,21 +85,24 @@ def main() -> int:
         vectors = TextVectors(load_transformer(resolve_model(BASE), id=BASE).encode)
         if arguments.cross_validate:
             triplets, lists = load_pairs(str(data["mc-qualcode"])), load_lists(str(data["qualcode"]))
-            labels = load_pairs(str(data["qualcode"]), "all-pairs").labels
+            every = load_pairs(str(data["qualcode"]), "all-pairs")
+            sides = [(p.instruction, p.query, code) for p in every.pairs for code in (p.positive, p.negative)]
+            no_numpy = np.array(TRIVIAL_SCORERS["no-numpy"].score(*zip(*sides, strict=True))).reshape(-1, 2)
             results = [
                 validate(
                     sources, vectors, triplets.pairs, lists if seed in arguments.lists_seeds else [], arguments.out,
-                    fold_seed=seed, progress=progress,
+                    rewordings=held_out_wordings(arguments.wordings), fold_seed=seed, progress=progress,
                 )
                 for seed in arguments.seeds
             ]  # fmt: skip
-            report = validation_report(results, labels)
+            report = validation_report(results, every.labels, standard_slices(), {"no-numpy": no_numpy})
             (arguments.out / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
             print(json.dumps(report))
         else:
             work = arguments.out.with_name(f"{arguments.out.name}.work")
             reranker = train_bundled(sources, sources.problem_ids, vectors, work, seed=arguments.seed)
-            reranker.save_pretrained(arguments.out)
+            report = json.loads(arguments.report.read_text(encoding="utf-8")) if arguments.report else None
+            reranker.save_pretrained(arguments.out, card=bundled_card(DEFAULT, arguments.seed, report))
             print(json.dumps({"saved": str(arguments.out), "problems": len(sources.problem_ids)}))
     return 0
 

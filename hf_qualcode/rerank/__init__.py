@@ -1,20 +1,24 @@
 """SynH-Rank: rerankers that put relevant code first, and among it the fast, lean and maintainable.
 
-`Reranker` is for use; `RerankConfig`, `RankingCollator` and `RerankTrainer` are for training. Everything is resolved on
-first use, so importing the package loads nothing large.
+`Reranker` is for use; `RerankConfig`, `RankingCollator` and `RerankTrainer` are for training. Everything is resolved
+on first use, so importing the package loads nothing large.
 """
 
 from importlib import import_module
 
 
 _PUBLIC = {
+    "CardFacts": "cards",
+    "GradedVariant": "lists",
     "RankingCollator": "data",
     "RankingList": "data",
     "RerankConfig": "config",
     "RerankTrainer": "trainer",
     "Reranker": "reranker",
     "build_lists": "data",
+    "lists_from_dataset": "data",
     "lists_from_pairs": "data",
+    "lists_to_dataset": "data",
     "srcl_lists": "data",
 }
 

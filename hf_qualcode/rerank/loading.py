@@ -41,7 +41,7 @@ def load_reranker_parts(
     place = _device(device)
     folder = resolve_model(name)
     settings = RerankerSettings.read(folder)
-    tags = None if settings.tags is None else resolve_tags(settings.tags)
+    tags = None if settings.tags is None else resolve_tags(settings.tags, folder)
     options = {
         "backbone": settings.backbone,
         "device": place,

@@ -39,7 +39,7 @@ OWN_FILES = (
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "vocab.txt",
     "vocab.json", "merges.txt", "*.model", "generation_config.json", "modules.json",
     "config_sentence_transformers.json", "sentence_bert_config.json", ADAPTER_FILE, "adapter_model.safetensors",
-    ADAPTER_SETTINGS_FILE, "fusion*", CARD_FILE, RESULTS_FOLDER,
+    ADAPTER_SETTINGS_FILE, "fusion*", "tags*", CARD_FILE, RESULTS_FOLDER,
 )  # fmt: skip
 _IDENTITY = "torch.nn.modules.linear.Identity"
 # What transformers writes about the place that a tokenizer was loaded from.
@@ -97,6 +97,8 @@ def write_reranker(
     from hf_qualcode.rerank.cards import write_card
 
     settings = reranker.settings
+    if hasattr(reranker.tags, "save"):
+        reranker.tags.save(folder)
     if reranker.fusion is not None:
         settings = _with(settings, fusion=dict(reranker.fusion.save(folder) or {}))
     model = reranker.backbone.model

@@ -112,18 +112,24 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:40]}..."
 
 
-def resolve_tags(name: str) -> Callable[[str], str]:
+def resolve_tags(name: str, folder: Path | None = None) -> Callable[[str], str]:
     """The function that puts tags of this name before a code: code -> text that the model reads.
 
-    Raises:
-        `QualcodeError`: If there are no such tags here.
-    """
-    from hf_qualcode.rerank.tags import PYTHON_TAGS, with_tags
+    Args:
+        name (`str`): As in the settings.
+        folder (`Path`, *optional*): Of the model, where its tags keep what they were fitted to.
 
+    Raises:
+        `QualcodeError`: If there are no such tags here, or their file is missing or damaged.
+    """
+    from hf_qualcode.rerank.tags import JUDGED_TAGS, PYTHON_TAGS, JudgedTags, with_tags
+
+    if name == JUDGED_TAGS and folder is not None:
+        return JudgedTags.load(folder)
     if name != PYTHON_TAGS:
         raise QualcodeError(
             f"the reranker was trained on code with tags {name[:40]!r}, which this version does not make "
-            f"(it makes: {PYTHON_TAGS}); install the hf-qualcode that made it"
+            f"(it makes: {PYTHON_TAGS}, {JUDGED_TAGS}); install the hf-qualcode that made it"
         )
     return with_tags
 

@@ -13,7 +13,7 @@ from hf_qualcode.quality.static_features import static_features
 from hf_qualcode.quality.wishes import read_wishes
 from hf_qualcode.rerank.fusion_training import RelevanceSource, _Tensors, fit_relevance_map, fit_static_weights
 from hf_qualcode.rerank.paraphrases import paraphrase
-from hf_qualcode.rerank.recipe.lists import quality_lists, relevance_lists
+from hf_qualcode.rerank.recipe.lists import quality_lists, reading_lists, relevance_lists
 from hf_qualcode.rerank.recipe.mixture import _GRID, START, Evidence, choose_mixture
 from hf_qualcode.rerank.recipe.sources import RelevantPairs
 from hf_qualcode.types import PreferencePair
@@ -82,6 +82,40 @@ def test_relevance_lists_hold_one_right_answer():
         assert len(set(each.codes)) == 6
         assert each.instruction == "Retrieve code that is relevant"
     assert lists == relevance_lists(source, size=3, seed=1)
+
+
+def test_lessons_teach_what_their_words_say():
+    sources = [
+        RelevantPairs("docs", ("a", "b", "c"), ("A", "B", "C"), ("E", "F", "G")),
+        RelevantPairs("more", ("x", "y"), ("X", "Y"), ("Z",)),
+    ]
+    lists = reading_lists(sources, size=60, warm=20, seed=7)
+    assert len(lists) == 60
+    assert lists == reading_lists(sources, size=60, warm=20, seed=7)
+    assert not any(each.id.endswith("negated") for each in lists[:20])
+    for each in lists:
+        wishes = read_wishes(each.instruction)
+        assert any(wishes)
+        judged, texts = zip(*(code.split("\n") for code in each.codes), strict=True)
+        assert set(texts[:4]) == {each.query.upper()}
+        assert each.query.upper() not in texts[4:]
+        # Of the codes that belong to the query, those whose words agree with the wish stand first.
+        agreement = [_agreement(wishes, words) for words in judged]
+        own = list(zip(agreement[:4], each.teacher_scores[:4], strict=True))
+        assert sorted(own, key=lambda pair: pair[0]) == sorted(own, key=lambda pair: (pair[1], pair[0]))
+        # What does not belong is below what does, at equal agreement.
+        for first, second in product(range(4), range(4, 6)):
+            if agreement[first] >= agreement[second]:
+                assert each.teacher_scores[first] > each.teacher_scores[second]
+
+
+def _agreement(wishes, words):
+    """By the words alone: +-1, 2 or 3 for plain, very and extremely, 0 for neither."""
+    total = 0
+    for wish, word, name in zip(wishes, words.split(", "), dimension_names(), strict=True):
+        degree = 0 if word.startswith("neither") else 1 + word.startswith("very") + 2 * word.startswith("extremely")
+        total += wish * degree * (read_wishes(word)[dimension_names().index(name)] if degree else 0)
+    return total
 
 
 @pytest.fixture

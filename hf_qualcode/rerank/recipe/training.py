@@ -17,7 +17,7 @@ from hf_qualcode.rerank.recipe.mixture import START, Evidence, choose_mixture, l
 from hf_qualcode.rerank.recipe.sources import Sources
 from hf_qualcode.rerank.relevance import TextVectors
 from hf_qualcode.rerank.reranker import Reranker
-from hf_qualcode.rerank.tags import with_tags
+from hf_qualcode.rerank.tags import JudgedTags
 from hf_qualcode.types import PreferencePair
 
 
@@ -156,6 +156,8 @@ def train_model(sources: Sources, pairs: Sequence[PreferencePair], work: Path, r
     set_seed(seed)  # of the new head
     backbone = load_backbone(BASE, training=True, max_length=recipe.max_length)
     backbone.code_share = recipe.code_share
+    programs = sorted({code for pair in pairs for code in (pair.positive, pair.negative)})
+    tags = JudgedTags.fit(fit_static_weights(pairs), programs)
     stages = [
         quality_lists(pairs, both=False, size=recipe.warm_lists, seed=seed),
         quality_lists(pairs, both=True, size=recipe.both_lists, seed=seed + 1),
@@ -177,11 +179,11 @@ def train_model(sources: Sources, pairs: Sequence[PreferencePair], work: Path, r
         logging_steps=10,
     )  # fmt: skip
     trainer = RerankTrainer(
-        backbone, config, train_dataset=lists_to_dataset(ordered), peft_config=adapter, tags=with_tags
+        backbone, config, train_dataset=lists_to_dataset(ordered), peft_config=adapter, tags=tags
     )
     trainer.train()
     backbone.model = trainer.model.eval()
-    return Reranker(backbone, with_tags, name="bundled", base=BASE)
+    return Reranker(backbone, tags, name="bundled", base=BASE)
 
 
 def _shuffled(lists: Sequence[RankingList], seed: int) -> list[RankingList]:
