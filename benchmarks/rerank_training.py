@@ -231,8 +231,8 @@ def peak_mb() -> float:
 
 def show(report: dict) -> None:
     print(
-        f"{report['model']}: {report['lists']} lists of {len(GRADES)} a step, {report['tokens_a_step']} tokens, at most "
-        f"{report['max_length']} an input"
+        f"{report['model']}: {report['lists']} lists of {len(GRADES)} a step, {report['tokens_a_step']} tokens, at "
+        f"most {report['max_length']} an input"
     )
     show_machine(report["machine"])
     for name, figures in report["contestants"].items():

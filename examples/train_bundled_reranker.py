@@ -29,9 +29,10 @@ from hf_qualcode.quality.smells import engine_names, load_engine
 from hf_qualcode.rerank.recipe.card import bundled_card
 from hf_qualcode.rerank.recipe.report import validation_report
 from hf_qualcode.rerank.recipe.sources import read_sources
-from hf_qualcode.rerank.recipe.training import BASE, DEFAULT, train_bundled
+from hf_qualcode.rerank.recipe.training import BASE, DEFAULT, load_reader, train_bundled, train_reader
 from hf_qualcode.rerank.recipe.validation import validate
 from hf_qualcode.rerank.relevance import TextVectors
+from hf_qualcode.rerank.reranker import Reranker
 from hf_qualcode.types import QualcodeError
 
 
@@ -66,6 +67,14 @@ def built_data(arguments: argparse.Namespace, progress: ProgressLine) -> dict[st
     return folders
 
 
+def trained_reader(sources, arguments: argparse.Namespace) -> Reranker:
+    """The model, from its folder beside the output, where it is put once it is trained."""
+    folder = arguments.out.with_name(f"{arguments.out.name}.reader")
+    if not folder.is_dir():
+        train_reader(sources, folder.with_suffix(".work"), seed=arguments.seed).save_pretrained(folder)
+    return load_reader(folder)
+
+
 def held_out_wordings(path: Path | None) -> dict[str, dict[str, str]]:
     """Name -> dimension -> instruction; a negated one is named so."""
     wordings = {"paraphrase": {name: paraphrase((name,)) for name in dimension_names()}}
@@ -83,6 +92,7 @@ def main() -> int:
         data = built_data(arguments, progress)
         sources = read_sources(data["qualcode"], arguments.cosqa, arguments.mbpp, seed=arguments.seed)
         vectors = TextVectors(load_transformer(resolve_model(BASE), id=BASE).encode)
+        reader = trained_reader(sources, arguments)
         if arguments.cross_validate:
             triplets, lists = load_pairs(str(data["mc-qualcode"])), load_lists(str(data["qualcode"]))
             every = load_pairs(str(data["qualcode"]), "all-pairs")
@@ -90,7 +100,8 @@ def main() -> int:
             no_numpy = np.array(TRIVIAL_SCORERS["no-numpy"].score(*zip(*sides, strict=True))).reshape(-1, 2)
             results = [
                 validate(
-                    sources, vectors, triplets.pairs, lists if seed in arguments.lists_seeds else [], arguments.out,
+                    sources, reader, vectors, triplets.pairs,
+                    lists if seed in arguments.lists_seeds else [], arguments.out,
                     rewordings=held_out_wordings(arguments.wordings), fold_seed=seed, progress=progress,
                 )
                 for seed in arguments.seeds
@@ -99,8 +110,7 @@ def main() -> int:
             (arguments.out / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
             print(json.dumps(report))
         else:
-            work = arguments.out.with_name(f"{arguments.out.name}.work")
-            reranker = train_bundled(sources, sources.problem_ids, vectors, work, seed=arguments.seed)
+            reranker = train_bundled(sources, sources.problem_ids, reader, vectors, seed=arguments.seed)
             report = json.loads(arguments.report.read_text(encoding="utf-8")) if arguments.report else None
             reranker.save_pretrained(arguments.out, card=bundled_card(DEFAULT, arguments.seed, report))
             print(json.dumps({"saved": str(arguments.out), "problems": len(sources.problem_ids)}))

@@ -38,13 +38,12 @@ from hf_qualcode.benchmark.loading import load_lists, load_pairs
 from hf_qualcode.evaluation.folds import assign_folds, training_pairs
 from hf_qualcode.evaluation.reranking import evaluate_reranking, random_reranking
 from hf_qualcode.evaluation.scoring import score_pairs
-from hf_qualcode.hub import existing_path
+from hf_qualcode.hub import check_repository, existing_path
 from hf_qualcode.metrics import quality_preference_accuracy
 from hf_qualcode.rerank import RankingList, RerankConfig, RerankTrainer, lists_from_pairs, srcl_lists
 from hf_qualcode.rerank.backbones import load_backbone
 from hf_qualcode.rerank.cards import CardFacts, Result, TrainingData
 from hf_qualcode.rerank.data import GradedVariant, lists_from_dataset, negated_instruction
-from hf_qualcode.rerank.publishing import check_repository
 from hf_qualcode.rerank.tags import with_tags
 from hf_qualcode.types import GradedList, PreferencePair, QualcodeError, UsageError
 

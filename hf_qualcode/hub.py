@@ -234,3 +234,30 @@ def _hub_snapshot(repo: str, revision: str | None) -> Path:
             f"model {named!r} is neither a folder here nor in the Hub cache, and the Hub cannot be reached "
             f"({type(error).__name__}); go online (unset HF_HUB_OFFLINE) or name a local folder"
         ) from error
+
+
+def check_repository(repo_id: str, *, asked_by: str = "a push") -> None:
+    """Looks at the name of a repository to push to, and at the login, before long work begins. Asks no network.
+
+    Args:
+        repo_id (`str`): `org/name`.
+        asked_by (`str`, *optional*, defaults to `"a push"`): What messages call the wish, for example an option.
+
+    Raises:
+        `UsageError`: When the name is none.
+        `QualcodeError`: When nobody is logged in, or the Hub is switched off.
+    """
+    from huggingface_hub import constants, get_token
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(repo_id)
+    except HFValidationError as error:
+        raise UsageError(f"{asked_by} to {repo_id!r}, which is no name of a repository: {error}") from None
+    if repo_id.count("/") != 1:
+        raise UsageError(f"{asked_by} to {repo_id!r}: name the owner too, as in org/name")
+    if constants.HF_HUB_OFFLINE:
+        raise QualcodeError(f"{asked_by} needs the Hub, and HF_HUB_OFFLINE is set; unset it, or save to a folder")
+    if get_token() is None:
+        raise QualcodeError(f"{asked_by} needs a login: run `hf auth login`, or set HF_TOKEN")

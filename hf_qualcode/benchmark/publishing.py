@@ -2,30 +2,7 @@
 
 from pathlib import Path
 
-from hf_qualcode.types import QualcodeError, UsageError
-
-
-def check_repository(repo_id: str) -> None:
-    """Looks at a repository's name and at the login before a long build begins. Asks no network.
-
-    Raises:
-        `UsageError`: When the name is none.
-        `QualcodeError`: When nobody is logged in, or the Hub is switched off.
-    """
-    from huggingface_hub import constants, get_token
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
-
-    try:
-        validate_repo_id(repo_id)
-    except HFValidationError as error:
-        raise UsageError(f"--push {repo_id!r} is no name of a repository: {error}") from None
-    if repo_id.count("/") != 1:
-        raise UsageError(f"--push {repo_id!r}: name the owner too, as in org/name")
-    if constants.HF_HUB_OFFLINE:
-        raise QualcodeError("--push needs the Hub, and HF_HUB_OFFLINE is set; unset it, or push the folder later")
-    if get_token() is None:
-        raise QualcodeError("--push needs a login: run `hf auth login`, or set HF_TOKEN")
+from hf_qualcode.types import QualcodeError
 
 
 def publish(folder: Path, repo_id: str) -> str:

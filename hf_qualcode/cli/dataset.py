@@ -52,8 +52,9 @@ def run(args: argparse.Namespace) -> int:
     from contextlib import nullcontext
 
     from hf_qualcode.benchmark.building import build
-    from hf_qualcode.benchmark.publishing import check_repository, publish
+    from hf_qualcode.benchmark.publishing import publish
     from hf_qualcode.cli.progress import ProgressLine
+    from hf_qualcode.hub import check_repository
     from hf_qualcode.types import UsageError
 
     if args.num_proc < 1:
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--inputs has no part in --labels judge; add --labels remeasured")
     engine = _engine(args.smells)
     if args.push:
-        check_repository(args.push)
+        check_repository(args.push, asked_by="--push")
     with engine or nullcontext(), ProgressLine() as progress:
         report = build(
             args.name,

@@ -3,31 +3,9 @@
 import tempfile
 from pathlib import Path
 
+from hf_qualcode.hub import check_repository
 from hf_qualcode.rerank.saving import CARD_FILE, OWN_FILES, RESULTS_FILE, base_folder, is_adapter, write_reranker
 from hf_qualcode.types import QualcodeError, UsageError
-
-
-def check_repository(repo_id: str) -> None:
-    """Looks at a repository's name and at the login before anything is written. Asks no network.
-
-    Raises:
-        `UsageError`: When the name is none.
-        `QualcodeError`: When nobody is logged in, or the Hub is switched off.
-    """
-    from huggingface_hub import constants, get_token
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
-
-    try:
-        validate_repo_id(repo_id)
-    except HFValidationError as error:
-        raise UsageError(f"{repo_id!r} is no name of a repository: {error}") from None
-    if repo_id.count("/") != 1:
-        raise UsageError(f"{repo_id!r}: name the owner too, as in org/name")
-    if constants.HF_HUB_OFFLINE:
-        raise QualcodeError("a push needs the Hub, and HF_HUB_OFFLINE is set; unset it, or save to a folder")
-    if get_token() is None:
-        raise QualcodeError("a push needs a login: run `hf auth login`, or set HF_TOKEN")
 
 
 def push_reranker(

@@ -17,6 +17,7 @@ from transformers.cache_utils import DynamicLayer
 from hf_qualcode.batching import token_batches
 from hf_qualcode.rerank.backbones._base import Backbone
 from hf_qualcode.rerank.inputs import EncodedInput
+from hf_qualcode.rerank.prefix_attention import PrefixStates, use_prefix_attention
 from hf_qualcode.threads import map_side_by_side
 from hf_qualcode.types import QualcodeError
 
@@ -181,7 +182,11 @@ def _batches(backbone: Backbone, inputs: Sequence[EncodedInput], token_budget: i
 
 @torch.inference_mode()
 def _run(batch: _Batch) -> np.ndarray:
-    cache = {} if batch.cache is None else {"cache": batch.cache, "use_cache": True}
+    cache = {}
+    if batch.cache is not None and use_prefix_attention(batch.backbone.model):
+        cache = {"prefix_states": [PrefixStates(layer.keys, layer.values) for layer in batch.cache.layers]}
+    elif batch.cache is not None:
+        cache = {"cache": batch.cache, "use_cache": True}
     tensors = {name: tensor.to(batch.backbone.device) for name, tensor in batch.tensors.items()}
     return batch.backbone.model(**tensors, **cache).logits[:, 0].float().cpu().numpy()
 

@@ -259,7 +259,8 @@ except QualcodeError as error:
 PUSH_ALONE = """
 import sys
 from pathlib import Path
-from hf_qualcode.benchmark.publishing import check_repository, publish
+from hf_qualcode.benchmark.publishing import publish
+from hf_qualcode.hub import check_repository
 from hf_qualcode.types import QualcodeError
 try:
     check_repository("org/name")

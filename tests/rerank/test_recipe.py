@@ -13,7 +13,7 @@ from hf_qualcode.quality.static_features import static_features
 from hf_qualcode.quality.wishes import read_wishes
 from hf_qualcode.rerank.fusion_training import RelevanceSource, _Tensors, fit_relevance_map, fit_static_weights
 from hf_qualcode.rerank.paraphrases import paraphrase
-from hf_qualcode.rerank.recipe.lists import quality_lists, reading_lists, relevance_lists
+from hf_qualcode.rerank.recipe.lists import reading_lists
 from hf_qualcode.rerank.recipe.mixture import _GRID, START, Evidence, choose_mixture
 from hf_qualcode.rerank.recipe.sources import RelevantPairs
 from hf_qualcode.types import PreferencePair
@@ -47,41 +47,6 @@ def test_paraphrases_ask_for_what_they_paraphrase():
             seen.add(text)
     assert len(seen) > 300
     assert instruction_for("speed") in seen
-
-
-def test_quality_lists_come_in_twins_of_both_polarities():
-    lists = quality_lists(make_pairs(), both=True, size=12, seed=3)
-    assert len(lists) == 12
-    for plain, negated in zip(lists[::2], lists[1::2], strict=True):
-        assert negated.id == f"{plain.id}/negated"
-        assert plain.codes == negated.codes
-        place = dimension_names().index(plain.id.split("/")[1])
-        assert read_wishes(plain.instruction)[place] == 1
-        assert read_wishes(negated.instruction)[place] == -1
-        swapped = {2: 1, 1: 2, 0: 0}
-        assert negated.grades == tuple(swapped[grade] for grade in plain.grades)
-        assert plain.grades.count(0) == 2
-
-
-def test_no_problem_fills_the_lists():
-    lists = quality_lists(make_pairs(), both=False, size=1000, seed=3)
-    groups = [each.id.rpartition("/")[0] for each in lists]
-    assert max(groups.count(group) for group in groups) == 4
-    assert len(set(groups)) == 12
-    assert lists == quality_lists(make_pairs()[::-1], both=False, size=1000, seed=3)
-    assert lists != quality_lists(make_pairs(), both=False, size=1000, seed=4)
-
-
-def test_relevance_lists_hold_one_right_answer():
-    source = RelevantPairs("docs", ("a", "b", "c", "d"), ("A", "B", "C", "D"), ("E", "F", "G"))
-    lists = relevance_lists(source, size=3, seed=1)
-    assert len(lists) == 3
-    for each in lists:
-        assert each.codes[0] == each.query.upper()
-        assert each.grades == (1, 0, 0, 0, 0, 0)
-        assert len(set(each.codes)) == 6
-        assert each.instruction == "Retrieve code that is relevant"
-    assert lists == relevance_lists(source, size=3, seed=1)
 
 
 def test_lessons_teach_what_their_words_say():

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from transformers import AutoConfig, AutoModelForSequenceClassification
 
 from hf_qualcode.rerank import shared_prefix
 from hf_qualcode.rerank.backbones import load_backbone
+from hf_qualcode.rerank.modeling import score_at_positions
+from hf_qualcode.rerank.prefix_attention import PrefixStates, use_prefix_attention
 from hf_qualcode.rerank.shared_prefix import can_share_prefix, pack, score_with_shared_prefix
 from hf_qualcode.types import QualcodeError
 from tests.rerank.tiny import save_tiny_decoder, save_tiny_encoder
@@ -84,10 +87,16 @@ def test_gradients_of_every_parameter_are_those_of_the_unshared_form(backbone, d
         assert (given[name] - tensor).abs().max() <= tolerance * largest, name
 
 
-@pytest.mark.parametrize("packed_tokens", [0, 10**9], ids=["kept keys", "packed"])
+@pytest.mark.parametrize(
+    ("packed_tokens", "joined"), [(0, True), (0, False), (10**9, False)], ids=["joined", "kept keys", "packed"]
+)
 @pytest.mark.parametrize("budget", [60, 10**6])
-def test_inference_with_kept_keys_or_packed_rows(backbone, packed_tokens, budget, monkeypatch):
+def test_inference_with_kept_keys_or_packed_rows(backbone, packed_tokens, joined, budget, monkeypatch):
     monkeypatch.setattr(shared_prefix, "_PACKED_TOKENS", packed_tokens)
+    if joined:
+        assert use_prefix_attention(backbone.model)
+    else:
+        monkeypatch.setattr(shared_prefix, "use_prefix_attention", lambda model: False)
     inputs = inputs_of(backbone)
     calls = []
     given = score_with_shared_prefix(backbone, inputs, budget, lambda *call: calls.append(call))
@@ -95,6 +104,46 @@ def test_inference_with_kept_keys_or_packed_rows(backbone, packed_tokens, budget
     np.testing.assert_allclose(given, plain_scores(backbone, inputs), atol=1e-4)
     assert calls[-1] == ("scoring programs", len(inputs), len(inputs))
     assert score_with_shared_prefix(backbone, [], budget).shape == (0,)
+
+
+@pytest.mark.parametrize("kind", shared_prefix._PLAIN_ATTENTION)
+def test_every_family_hands_the_prefix_to_its_attention(kind):
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(
+        kind, vocab_size=50, hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, num_labels=1, pad_token_id=0, initializer_range=0.3, sliding_window=None,
+        bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    score_at_positions(model)
+    ids = torch.randint(1, 50, (3, 12))
+    ids[:, :7] = ids[0, :7]
+    assert use_prefix_attention(model)
+    with torch.no_grad():
+        expected = model(ids, attention_mask=torch.ones_like(ids)).logits
+        layers = model.base_model(ids[:1, :7], use_cache=True).cache.layers
+        given = model(
+            ids[:, 7:],
+            position_ids=torch.arange(7, 12).expand(3, -1),
+            score_positions=torch.tensor([4, 9, 14]),
+            prefix_states=[PrefixStates(layer.keys, layer.values) for layer in layers],
+        ).logits
+    torch.testing.assert_close(given, expected, atol=1e-5, rtol=0)
+    assert expected.std() > 1e-2
+
+
+def test_no_trace_in_what_is_saved_and_other_attention_is_left_alone(tmp_path):
+    backbone = load_backbone(save_tiny_decoder(tmp_path / "model"), device="cpu")
+    assert use_prefix_attention(backbone.model)
+    backbone.model.save_pretrained(tmp_path / "saved")
+    assert "behind_prefix" not in (tmp_path / "saved" / "config.json").read_text(encoding="utf-8")
+    backbone.model.set_attn_implementation("eager")
+    assert not use_prefix_attention(backbone.model)
+    inputs = inputs_of(backbone)
+    np.testing.assert_allclose(
+        score_with_shared_prefix(backbone, inputs, 300), plain_scores(backbone, inputs), atol=1e-4
+    )
+    assert backbone.model.config._attn_implementation == "eager"
 
 
 def test_the_keys_of_a_prefix_stay_as_they_are(backbone, monkeypatch):

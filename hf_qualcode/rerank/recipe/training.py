@@ -1,7 +1,6 @@
-"""One bundled reranker from some problems: the parts of its fusion, their mixture, and its model."""
+"""The bundled reranker: its model, and from some problems its tags, the parts of its fusion and their mixture."""
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,9 +9,8 @@ import numpy as np
 from hf_qualcode.benchmark.drawing import draw_key
 from hf_qualcode.rerank.fusion import Fusion, FusionWeights
 from hf_qualcode.rerank.fusion_training import RelevanceSource, fit_relevance_map, fit_static_weights
-from hf_qualcode.rerank.lists import RankingList
 from hf_qualcode.rerank.literals import document_frequencies
-from hf_qualcode.rerank.recipe.lists import quality_lists, relevance_lists
+from hf_qualcode.rerank.recipe.lists import reading_lists
 from hf_qualcode.rerank.recipe.mixture import START, Evidence, choose_mixture, list_evidence, pair_evidence
 from hf_qualcode.rerank.recipe.sources import Sources
 from hf_qualcode.rerank.relevance import TextVectors
@@ -20,8 +18,6 @@ from hf_qualcode.rerank.reranker import Reranker
 from hf_qualcode.rerank.tags import JudgedTags
 from hf_qualcode.types import PreferencePair
 
-
-logger = logging.getLogger(__name__)
 
 BASE = "minilm"
 
@@ -34,59 +30,110 @@ class Recipe:
         max_length (`int`): Tokens of an input.
         code_share (`float`): Of a long input, the part that is the code's whatever the query's length.
         rank (`int`), num_layers (`int`): Of the LoRA adapter, on the last layers.
-        learning_rate (`float`), lists_a_step (`int`): Of both stages.
-        warm_lists (`int`): Quality lists of the first stage, none of them negated: a model that hears both polarities
-            from the start learns neither.
-        both_lists (`int`): Quality lists of the second stage, in twins.
-        relevance_lists (`int`): Of each source of relevance, in each stage.
+        learning_rate (`float`), lists_a_step (`int`): Of the lessons.
+        lessons, warm_lessons (`int`): Lists, and of them the first that are never negated: a model that hears both
+            polarities from the start learns neither.
         model_weight (`float`): Of the model's logit in the fused score.
         relevance_weight (`float`): Of a source of relevance beside the problems' own.
         num_inner_folds (`int`): Of the folds on which the mixture is chosen.
     """
 
-    max_length: int = 128
+    max_length: int = 96
     code_share: float = 0.5
     rank: int = 16
     num_layers: int = 3
-    learning_rate: float = 1e-3
+    learning_rate: float = 1.5e-3
     lists_a_step: int = 8
-    warm_lists: int = 160
-    both_lists: int = 240
-    relevance_lists: int = 32
+    lessons: int = 1600
+    warm_lessons: int = 400
     model_weight: float = 0.3
     relevance_weight: float = 0.3
-    num_inner_folds: int = 3
+    num_inner_folds: int = 2
 
 
 DEFAULT = Recipe()
 
 
-def train_bundled(
-    sources: Sources,
-    problem_ids: Sequence[str],
-    vectors: TextVectors,
-    work: Path,
-    *,
-    recipe: Recipe = DEFAULT,
-    seed: int = 42,
-    progress: Callable[[str, int, int | None], None] | None = None,
-) -> Reranker:
-    """Trains on some problems, and sees nothing of the others.
+def train_reader(sources: Sources, work: Path, *, recipe: Recipe = DEFAULT, seed: int = 42) -> Reranker:
+    """Trains the model: a LoRA adapter and a head on the packaged MiniLM.
+
+    It learns from lessons (`reading_lists`) alone, so it has seen no problem of CodeNet and no label of quality, and
+    serves every fold of a cross-validation as it is. What it is told about a program comes from tags, which are fitted
+    to problems (`train_bundled`).
 
     Args:
-        sources (`Sources`): All data.
-        problem_ids (`Sequence[str]`): The problems to learn from.
-        vectors (`TextVectors`): Of the base model's text encoder.
+        sources (`Sources`): Queries and codes; the quality pairs are not looked at.
         work (`Path`): Folder for the trainer's output.
         recipe (`Recipe`, *optional*): What is fixed beforehand.
         seed (`int`, *optional*, defaults to 42): Of every draw.
-        progress (`Callable`, *optional*): Called as `progress(stage, done, total)`.
+    """
+    from peft import LoraConfig
+    from transformers import set_seed
+
+    from hf_qualcode.rerank.backbones import load_backbone
+    from hf_qualcode.rerank.config import RerankConfig
+    from hf_qualcode.rerank.lists import lists_to_dataset
+    from hf_qualcode.rerank.trainer import RerankTrainer
+
+    set_seed(seed)  # of the new head
+    backbone = load_backbone(BASE, training=True, max_length=recipe.max_length)
+    backbone.code_share = recipe.code_share
+    lessons = reading_lists(sources.relevant, size=recipe.lessons, warm=recipe.warm_lessons, seed=seed)
+    last = backbone.model.config.num_hidden_layers
+    adapter = LoraConfig(
+        task_type="SEQ_CLS", r=recipe.rank, lora_alpha=2 * recipe.rank,
+        target_modules=["query", "key", "value", "dense"],
+        layers_to_transform=list(range(last - recipe.num_layers, last)), layers_pattern="layer",
+        modules_to_save=["classifier", "pooler"],
+    )  # fmt: skip
+    config = RerankConfig(
+        output_dir=str(work), loss="distillation", per_device_train_batch_size=recipe.lists_a_step,
+        learning_rate=recipe.learning_rate, train_sampling_strategy="sequential", warmup_steps=10,
+        save_strategy="no", report_to="none", seed=seed, logging_steps=20,
+    )  # fmt: skip
+    trainer = RerankTrainer(backbone, config, train_dataset=lists_to_dataset(lessons), peft_config=adapter)
+    trainer.train()
+    backbone.model = trainer.model.eval()
+    return Reranker(backbone, name="reader", base=BASE)
+
+
+def load_reader(folder: Path, *, recipe: Recipe = DEFAULT) -> Reranker:
+    """The reader that `train_reader(...).save_pretrained(folder)` saved, its adapter not merged, so that it can be
+    saved again as one."""
+    from peft import PeftModel
+
+    from hf_qualcode.rerank.backbones import load_backbone
+
+    backbone = load_backbone(BASE, training=True, max_length=recipe.max_length)
+    backbone.code_share = recipe.code_share
+    backbone.model = PeftModel.from_pretrained(backbone.model, folder).eval()
+    return Reranker(backbone, name="reader", base=BASE)
+
+
+def train_bundled(
+    sources: Sources,
+    problem_ids: Sequence[str],
+    reader: Reranker,
+    vectors: TextVectors,
+    *,
+    recipe: Recipe = DEFAULT,
+    seed: int = 42,
+) -> Reranker:
+    """Fits what is learnt from problems: the tags that the reader reads, the other parts of the score, their mixture.
+
+    Args:
+        sources (`Sources`): All data.
+        problem_ids (`Sequence[str]`): The problems to learn from; nothing of the others is seen.
+        reader (`Reranker`): Of `train_reader`.
+        vectors (`TextVectors`): Of the base model's text encoder.
+        recipe (`Recipe`, *optional*): What is fixed beforehand.
+        seed (`int`, *optional*, defaults to 42): Of every draw.
     """
     pairs = sources.pairs_of(problem_ids)
     fusion = fit_fusion(sources, pairs, vectors, recipe, seed)
-    reranker = train_model(sources, pairs, work, recipe, seed)
-    reranker.fusion = fusion
-    return reranker
+    programs = sorted({code for pair in pairs for code in (pair.positive, pair.negative)})
+    tags = JudgedTags.fit(fusion.static_weights, programs)
+    return Reranker(reader.backbone, tags, fusion, name="bundled", base=BASE)
 
 
 def fit_fusion(
@@ -141,55 +188,3 @@ def _fit_parts(
         encoder=BASE,
         vectors=vectors,
     )
-
-
-def train_model(sources: Sources, pairs: Sequence[PreferencePair], work: Path, recipe: Recipe, seed: int) -> Reranker:
-    """The model: a LoRA adapter and a head on the packaged MiniLM, in two stages (see `Recipe`)."""
-    from peft import LoraConfig
-    from transformers import set_seed
-
-    from hf_qualcode.rerank.backbones import load_backbone
-    from hf_qualcode.rerank.config import RerankConfig
-    from hf_qualcode.rerank.lists import lists_to_dataset
-    from hf_qualcode.rerank.trainer import RerankTrainer
-
-    set_seed(seed)  # of the new head
-    backbone = load_backbone(BASE, training=True, max_length=recipe.max_length)
-    backbone.code_share = recipe.code_share
-    programs = sorted({code for pair in pairs for code in (pair.positive, pair.negative)})
-    tags = JudgedTags.fit(fit_static_weights(pairs), programs)
-    stages = [
-        quality_lists(pairs, both=False, size=recipe.warm_lists, seed=seed),
-        quality_lists(pairs, both=True, size=recipe.both_lists, seed=seed + 1),
-    ]
-    for number, lists in enumerate(stages):
-        for source in sources.relevant:
-            lists += relevance_lists(source, size=recipe.relevance_lists, seed=seed + number)
-    ordered = [each for number, lists in enumerate(stages) for each in _shuffled(lists, seed + number)]
-    last = backbone.model.config.num_hidden_layers
-    adapter = LoraConfig(
-        task_type="SEQ_CLS", r=recipe.rank, lora_alpha=2 * recipe.rank,
-        target_modules=["query", "key", "value", "dense"],
-        layers_to_transform=list(range(last - recipe.num_layers, last)), layers_pattern="layer",
-        modules_to_save=["classifier", "pooler"],
-    )  # fmt: skip
-    config = RerankConfig(
-        output_dir=str(work), per_device_train_batch_size=recipe.lists_a_step, learning_rate=recipe.learning_rate,
-        train_sampling_strategy="sequential", warmup_steps=5, save_strategy="no", report_to="none", seed=seed,
-        logging_steps=10,
-    )  # fmt: skip
-    trainer = RerankTrainer(
-        backbone, config, train_dataset=lists_to_dataset(ordered), peft_config=adapter, tags=tags
-    )
-    trainer.train()
-    backbone.model = trainer.model.eval()
-    return Reranker(backbone, tags, name="bundled", base=BASE)
-
-
-def _shuffled(lists: Sequence[RankingList], seed: int) -> list[RankingList]:
-    """In random order, twins side by side."""
-
-    def key(each: RankingList) -> tuple[int, str]:
-        return draw_key(seed, each.id.removesuffix("/negated")), each.id
-
-    return sorted(lists, key=key)

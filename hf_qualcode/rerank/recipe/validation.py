@@ -1,8 +1,8 @@
 """Cross-validation of the recipe over all problems: what it makes of problems it has not seen.
 
-Folds are of whole problems, made before anything else is done. Each fold is scored by a reranker that was trained,
-its static scores, relevance map and mixture included, on the problems of the other folds alone. A fold's scores are
-kept in a file, so an interrupted run goes on where it stopped.
+Folds are of whole problems, made before anything else is done. Each fold is scored by a reranker whose static scores,
+tags, relevance map and mixture were fitted to the problems of the other folds alone; its model has seen no problem at
+all. A fold's scores are kept in a file, so an interrupted run goes on where it stopped.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,6 +45,7 @@ class Triples:
 
 def out_of_fold(
     sources: Sources,
+    reader: Reranker,
     vectors: TextVectors,
     triples: Triples,
     out: Path,
@@ -58,6 +59,7 @@ def out_of_fold(
 
     Args:
         sources (`Sources`): All data.
+        reader (`Reranker`): Of `train_reader`, which has seen no problem.
         vectors (`TextVectors`): Of the base model's text encoder.
         triples (`Triples`): What to score.
         out (`Path`): Folder for `fold-SEED-NUMBER.npz`.
@@ -78,10 +80,8 @@ def out_of_fold(
         path = out / f"fold-{fold_seed}-{fold}.npz"
         if not path.exists():
             allowed = training_pairs(sources.pairs, folds, fold)
-            reranker = train_bundled(
-                sources, sorted({pair.problem_id for pair in allowed}), vectors, out / "work", recipe=recipe,
-                seed=42 + fold_seed, progress=progress,
-            )  # fmt: skip
+            problem_ids = sorted({pair.problem_id for pair in allowed})
+            reranker = train_bundled(sources, problem_ids, reader, vectors, recipe=recipe, seed=42 + fold_seed)
             parts = score_parts(reranker, *columns, progress=progress)
             with path.with_suffix(".part").open("wb") as file:
                 np.savez_compressed(file, parts=parts, weights=_mixture(reranker))
@@ -139,6 +139,7 @@ class Validation:
 
 def validate(
     sources: Sources,
+    reader: Reranker,
     vectors: TextVectors,
     triplets: Sequence[PreferencePair],
     lists: Sequence[GradedList],
@@ -152,7 +153,8 @@ def validate(
     """Cross-validates the recipe for one seed.
 
     Args:
-        sources (`Sources`), vectors (`TextVectors`), out (`Path`), fold_seed, recipe, progress: As `out_of_fold`.
+        sources (`Sources`), reader (`Reranker`), vectors (`TextVectors`), out (`Path`), fold_seed, recipe, progress:
+            As `out_of_fold`.
         triplets (`Sequence[PreferencePair]`): MC-QualCode, of the same problems.
         lists (`Sequence[GradedList]`): Relevance lists; may be none.
         rewordings (`Mapping`): Name of a wording -> dimension -> instruction, which no model was trained on.
@@ -165,7 +167,7 @@ def validate(
         wordings[name] = [replace(pair, instruction=instructions[pair.dimensions[0]]) for pair in sources.pairs]
     asked = [pair for pairs in wordings.values() for pair in pairs]
     scores = out_of_fold(
-        sources, vectors, Triples.of([*asked, *triplets], lists), out,
+        sources, reader, vectors, Triples.of([*asked, *triplets], lists), out,
         fold_seed=fold_seed, recipe=recipe, progress=progress,
     )  # fmt: skip
 
