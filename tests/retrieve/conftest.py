@@ -14,7 +14,7 @@ def other_tiny_bert(tmp_path_factory):
 @pytest.fixture
 def encoded(monkeypatch):
     """The texts that transformers encode from now on, in order."""
-    from hf_qualcode.retrieve import transformer
+    from hf_qualcode.encoders import transformer
 
     texts_seen = []
     original = transformer.TransformerEncoder.encode

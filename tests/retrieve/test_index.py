@@ -305,7 +305,8 @@ def test_a_partial_set_serves_what_it_covers_and_is_completed_later(code, tmp_pa
 
 
 def test_an_interrupted_encoding_resumes_from_the_cache(code, tmp_path, tiny_bert, monkeypatch):
-    from hf_qualcode.retrieve import completing, transformer
+    from hf_qualcode.encoders import transformer
+    from hf_qualcode.retrieve import completing
 
     monkeypatch.setattr(completing, "ENCODE_BLOCK", 2)
     original = transformer.TransformerEncoder.encode
