@@ -7,12 +7,12 @@
         --config examples/configs/reranker/minilm_synh_rank.yaml --pairs qualcode:DIR
 
 Arguments are those below, of `RerankConfig` and of `transformers.TrainingArguments`; `--config FILE` reads them from
-YAML, and what the command line says wins. The reranker lies in OUTPUT_DIR/reranker, checkpoints beside it. One JSON
-line goes to stdout, everything else to stderr. See docs/train_a_reranker.md.
+YAML, and what the command line says wins. The reranker lies in OUTPUT_DIR/reranker, checkpoints beside it, and lists
+that were made of pairs in OUTPUT_DIR/lists.parquet. One JSON line goes to stdout, everything else to stderr. See
+docs/train_a_reranker.md.
 """
 
 import contextlib
-import copy
 import json
 import logging
 import os
@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import torch
 from datasets import load_dataset
-from peft import LoraConfig, get_peft_model
+from peft import LoraConfig
 from transformers import SchedulerType, set_seed
 from transformers.trainer_utils import get_last_checkpoint
 from trl import TrlParser
@@ -43,7 +43,8 @@ from hf_qualcode.metrics import quality_preference_accuracy
 from hf_qualcode.rerank import RankingList, RerankConfig, RerankTrainer, lists_from_pairs, srcl_lists
 from hf_qualcode.rerank.backbones import load_backbone
 from hf_qualcode.rerank.cards import CardFacts, Result, TrainingData
-from hf_qualcode.rerank.data import GradedVariant, lists_from_dataset, negated_instruction
+from hf_qualcode.rerank.data import GradedVariant, lists_from_dataset, lists_to_dataset, negated_instruction
+from hf_qualcode.rerank.preparing import with_adapter
 from hf_qualcode.rerank.tags import with_tags
 from hf_qualcode.types import GradedList, PreferencePair, QualcodeError, UsageError
 
@@ -53,6 +54,7 @@ logger = logging.getLogger("train_reranker")
 # The three methods of the paper: SynH-Rank (sections 4.2, 5.4), its ablation (6.2), the relevance-only baseline (6.1).
 LOSS_OF_METHOD = {"synh_rank": "delta_ndcg", "info_nce": "info_nce", "srcl": "info_nce"}
 IRRELEVANT_OF_METHOD = {"synh_rank": 1, "info_nce": 1, "srcl": 5}
+LISTS_FILE = "lists.parquet"
 FORMATS = {".parquet": "parquet", ".jsonl": "json", ".json": "json"}
 
 
@@ -71,15 +73,16 @@ class ScriptArguments:
     )
     lists_config: str | None = field(default=None, metadata={"help": "Configuration of --lists."})
     lists_split: str = field(default="train", metadata={"help": "Split of --lists."})
-    pairs: str | None = field(
-        default=None, metadata={"help": "Make lists of these pairs: qualcode:DIR or a Hub id."}
-    )
+    pairs: str | None = field(default=None, metadata={"help": "Make lists of these pairs: qualcode:DIR or a Hub id."})
     pairs_config: str | None = field(default=None, metadata={"help": "Configuration of --pairs, such as all-pairs."})
     num_low: int = field(default=4, metadata={"help": "Relevant programs of low quality a list (section 5.4)."})
     num_irrelevant: int | None = field(
         default=None, metadata={"help": "Programs of other problems a list; defaults to 1, of srcl to 5 (5.4, 6.1)."}
     )
     negated: bool = field(default=False, metadata={"help": "Each list of --pairs under the opposite instruction too."})
+    one_list_per_query: bool = field(
+        default=False, metadata={"help": "One list a problem and instruction of --pairs, not one a better program."}
+    )
     num_lists: int | None = field(default=None, metadata={"help": "Draw so many lists; defaults to all."})
 
     fold: int | None = field(
@@ -111,6 +114,9 @@ class ScriptArguments:
             raise UsageError("name the training data: either --lists SOURCE or --pairs qualcode:DIR")
         if self.fold is not None and self.pairs is None:
             raise UsageError("--fold splits the problems of --pairs; with --lists, name --eval_data")
+        if self.pairs is None and (self.negated or self.one_list_per_query):
+            name = "negated" if self.negated else "one_list_per_query"
+            raise UsageError(f"--{name} says how lists are made of --pairs; with --lists, make them so beforehand")
         if self.fold is not None and self.eval_data is not None:
             raise UsageError("--fold and --eval_data both say what to measure on; give one of them")
 
@@ -174,6 +180,7 @@ def main(argv: list[str] | None = None) -> None:
     with contextlib.redirect_stdout(sys.stderr):
         with args.main_process_first():
             data = read_data(script, args)
+            stored = store_lists(script, args, data.lists)
             set_seed(args.seed)  # a new head is drawn at random
             backbone = load_model(script)
         logger.info("%d lists to train on, %d pairs and %d lists to measure on", *map(len, data[:3]))
@@ -184,7 +191,7 @@ def main(argv: list[str] | None = None) -> None:
             data.lists,
             eval_pairs=data.pairs,
             eval_lists=data.relevance,
-            peft_config=copy.deepcopy(adapter),
+            peft_config=adapter,
             tags=with_tags if script.tags else None,
         )
         started = time.perf_counter()
@@ -211,6 +218,7 @@ def main(argv: list[str] | None = None) -> None:
             "method": args.method,
             "loss": args.loss,
             "lists": len(data.lists),
+            "lists_file": None if stored is None else str(stored),
             "left_out": data.left_out,
             "lists_per_step": args.world_size * args.per_device_train_batch_size * args.gradient_accumulation_steps,
             "steps": trainer.state.global_step,
@@ -261,6 +269,7 @@ def read_data(script: ScriptArguments, args: TrainingSettings) -> Data:
             given,
             num_low=script.num_low,
             num_irrelevant=num_irrelevant,
+            one_list_per_query=script.one_list_per_query,
             negate=negated_instruction if script.negated else None,
             seed=script.split_seed,
         )
@@ -275,6 +284,22 @@ def read_data(script: ScriptArguments, args: TrainingSettings) -> Data:
     lists = drawn(lists, script.num_lists, script.split_seed)
     pairs = drawn(pairs, script.max_eval_pairs, script.split_seed)
     return Data(lists, pairs, drawn(relevance, script.max_eval_lists, script.split_seed), left_out)
+
+
+def store_lists(script: ScriptArguments, args: TrainingSettings, lists: list[RankingList]) -> Path | None:
+    """Keeps the lists that were made of pairs, so that the run can be repeated on the very same; returns where."""
+    if script.pairs is None:
+        return None
+    path = Path(args.output_dir) / LISTS_FILE
+    if args.process_index == 0:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_name(f".{path.name}.new")
+            lists_to_dataset(lists).to_parquet(draft)
+            draft.replace(path)
+        except OSError as error:
+            raise QualcodeError(f"no lists can be stored in {path} ({error.strerror or error})") from error
+    return path
 
 
 def read_lists(source: str, config: str | None, split: str) -> list[RankingList]:
@@ -376,7 +401,7 @@ def trained_reranker(
     """The trained model, made anew from its weights: what trained may be spread over devices and wrapped for speed."""
     backbone = load_model(script)
     if adapter is not None:
-        backbone.model = get_peft_model(backbone.model, adapter)
+        backbone.model = with_adapter(backbone.model, adapter)
     backbone.model.load_state_dict(weights)
     backbone.model.eval()
     return Reranker(
@@ -395,7 +420,8 @@ def measure(trainer: RerankTrainer, data: Data, script: ScriptArguments) -> list
     results = []
     source = script.eval_data or script.pairs or ""
     name = source_name(source)
-    dataset_id = source if name == source else ""
+    # Of what the Hub has: a folder of this machine may be called as a data set there.
+    dataset_id = source if existing_path(source.removeprefix("qualcode:")) is None else ""
     if data.pairs:
         dimensions = ["+".join(pair.dimensions) for pair in data.pairs]
         problems = [pair.problem_id for pair in data.pairs]

@@ -16,7 +16,7 @@ import functools
 import re
 from typing import NamedTuple
 
-from hf_qualcode.quality import dimension_names, get_dimension
+from hf_qualcode.quality import dimension_names, get_dimension, instruction_for
 
 
 # +1 is good of a resource or effort, -1 is bad.
@@ -121,6 +121,17 @@ def read_wishes(text: str) -> tuple[float, ...]:
             for name, sign in sense.praise:
                 found[name] += sign * poor * _turned(words, place)
     return tuple(max(-1.0, min(1.0, value)) for value in found.values())
+
+
+def standard_instruction(text: str) -> str:
+    """The instruction of `instruction_for` that asks for the same, where that is understood; else the text as it is.
+
+    A text that asks for one quality and for the opposite of another has none.
+    """
+    wishes = dict(zip(dimension_names(), read_wishes(text), strict=True))
+    names = [name for name, wish in wishes.items() if wish]
+    signs = {wishes[name] for name in names}
+    return instruction_for(names, negated=signs == {-1.0}) if signs in ({1.0}, {-1.0}) else text
 
 
 def _modifier(words: list[str], senses: list[_Word], place: int, kind: str) -> tuple[int, int] | None:

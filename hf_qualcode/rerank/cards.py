@@ -159,6 +159,7 @@ def render_card(reranker, settings: RerankerSettings, facts: CardFacts) -> str:
         is_decoder=backbone.is_decoder,
         architecture=_architecture(backbone.model),
         max_length=settings.max_length,
+        code_share=f"{100 * backbone.code_share:g} %",
         example=_example(reranker),
         tags=settings.tags,
         fusion=_described(reranker.fusion),

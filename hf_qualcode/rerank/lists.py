@@ -153,6 +153,7 @@ def lists_from_pairs(
     *,
     num_low: int = 4,
     num_irrelevant: int = 1,
+    one_list_per_query: bool = False,
     negate: Callable[[str], str] | None = None,
     seed: int = 42,
 ) -> list[RankingList]:
@@ -164,6 +165,8 @@ def lists_from_pairs(
     Args:
         pairs (`Iterable[PreferencePair]`): In any order, of any dimensions.
         num_low, num_irrelevant (`int`), negate (`Callable`), seed (`int`): As for `build_lists`.
+        one_list_per_query (`bool`, *optional*, defaults to `False`):
+            Draw one positive program a problem and instruction; its list is the one that it has otherwise.
 
     Returns:
         `list[RankingList]`: Sorted by id.
@@ -186,11 +189,17 @@ def lists_from_pairs(
     choices = []
     numbers: Counter[str] = Counter()  # a problem may be asked for under several instructions
     for key, group in sorted(groups.items()):
-        for best in sorted(lower[key]):
+        positives = sorted(lower[key])
+        draws = Draws(seed, "best", group.name, group.instruction)
+        drawn = draws.below(len(positives)) if one_list_per_query else None
+        for place, best in enumerate(positives):
+            number = numbers[group.name]
+            numbers[group.name] += 1
+            if drawn not in (None, place):
+                continue
             low = _drawn(sorted(lower[key][best]), num_low, Draws(seed, "low", group.name, best))
             grades = (BEST_GRADE, *[LOW_GRADE] * len(low))
-            choices.append(_Choice(group, numbers[group.name], (best, *low), grades))
-            numbers[group.name] += 1
+            choices.append(_Choice(group, number, (best, *low), grades))
     return _finished(choices, pool, num_irrelevant, negate, seed)
 
 

@@ -9,8 +9,8 @@ import torch
 
 from hf_qualcode.devices import choose_dtype, default_device
 from hf_qualcode.hub import resolve_model
-from hf_qualcode.rerank.adapters import TASK_TYPE, Adapter
-from hf_qualcode.rerank.settings import ADAPTER_FILE, RerankerSettings, read_json, resolve_tags
+from hf_qualcode.rerank.adapters import Adapter
+from hf_qualcode.rerank.settings import ADAPTER_FILE, RerankerSettings, read_json, resolve_tags, resolve_wording
 from hf_qualcode.types import QualcodeError, UsageError
 
 
@@ -24,6 +24,7 @@ class RerankerParts(NamedTuple):
     backbone: Any
     tags: Callable[[str], str] | None
     fusion: Any
+    wording: Callable[[str], str] | None
     base: str | None
 
 
@@ -36,7 +37,7 @@ def load_reranker_parts(
         `UsageError`: If `name` names nothing.
         `QualcodeError`: If what it names is no reranker.
     """
-    from hf_qualcode.rerank.backbones import load_backbone
+    from hf_qualcode.rerank.backbones import load_backbone, restore_reading
 
     place = _device(device)
     folder = resolve_model(name)
@@ -52,11 +53,14 @@ def load_reranker_parts(
         adapter = Adapter(folder, named=name)
         base = base or settings.base or adapter.base
         backbone = _load_with_adapter(adapter, base, options)
+        # The base model's folder does not know how the adapter was trained to read.
+        restore_reading(backbone, settings.others, named=name)
     else:
         _refuse_other_modules(folder, name)
         backbone = load_backbone(folder, **options)
     fused = _load_fusion(folder) if fusion and settings.fusion is not None else None
-    return RerankerParts(backbone, tags, fused, base)
+    wording = None if settings.wording is None else resolve_wording(settings.wording)
+    return RerankerParts(backbone, tags, fused, wording, base)
 
 
 def _device(name: str | None) -> torch.device:
@@ -109,9 +113,11 @@ def _check_head(adapter: Adapter, backbone: Any, folder: Path, base: str) -> Non
         # A body that was saved alone has names without the prefix.
         known = name in given or name.removeprefix(f"{backbone.model.base_model_prefix}.") in given
         if id(tensor) in of_head and not known:
+            from hf_qualcode.rerank.modeling import head_names
+
             raise QualcodeError(
-                f"adapter {adapter.named} lacks {name}, so its scores would be random; train it with task_type "
-                f"{TASK_TYPE}, which saves the head"
+                f"adapter {adapter.named} lacks {name}, so its scores would be random; train it with modules_to_save="
+                f"{head_names(backbone.model)}, as RerankTrainer does"
             )
 
 

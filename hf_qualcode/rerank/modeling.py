@@ -42,6 +42,12 @@ def head_modules(model: PreTrainedModel) -> list[nn.Module]:
     return heads if pooler is None else [pooler, *heads]
 
 
+def head_names(model: PreTrainedModel) -> list[str]:
+    """Names of the modules of a classifier's head, such as `["bert.pooler", "classifier"]`. Dropout is none."""
+    heads = {id(head) for head in head_modules(model) if any(True for _ in head.parameters())}
+    return [name for name, module in model.named_modules() if id(module) in heads]
+
+
 def use_float32_head(model: PreTrainedModel) -> None:
     """Make the head of a classifier compute in float32, in place. Weights are converted as they are: to keep all of
     their digits, load the head in float32."""

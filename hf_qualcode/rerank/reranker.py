@@ -12,7 +12,7 @@ from hf_qualcode.quality import instruction_for
 from hf_qualcode.rerank.inputs import Trims
 from hf_qualcode.rerank.results import Explanation, Part, RankedCode
 from hf_qualcode.rerank.scoring import Progress, score_triples
-from hf_qualcode.rerank.settings import RerankerSettings, tags_name
+from hf_qualcode.rerank.settings import RerankerSettings, tags_name, wording_name
 from hf_qualcode.types import QualcodeError, UsageError
 
 
@@ -35,6 +35,8 @@ class Reranker:
             `hf_qualcode.rerank.tags.with_tags`.
         fusion (*optional*): What else enters the score, an object with `scores(instructions, queries, codes, logits)`,
             `explain(instruction, query, code, logit)` and `save(folder)`.
+        wording (`Callable`, *optional*): instruction -> instruction that the model reads in its place, such as
+            `hf_qualcode.quality.wishes.standard_instruction`.
         name (`str`, *optional*): What messages and cards call it.
         base (`str`, *optional*): Name of the model it was trained from, for its card and for adapters.
 
@@ -51,10 +53,12 @@ class Reranker:
         tags: Callable[[str], str] | None = None,
         fusion=None,
         *,
+        wording: Callable[[str], str] | None = None,
         name: str = "reranker",
         base: str | None = None,
     ):
         self.backbone, self.tags, self.fusion, self.name, self.base = backbone, tags, fusion, name, base
+        self.wording = wording
         self.trims = Trims(0, 0, 0)
 
     @classmethod
@@ -92,7 +96,9 @@ class Reranker:
         parts = load_reranker_parts(
             str(id_or_dir), device=device, precision=precision, max_length=max_length, fusion=fusion, base=base
         )
-        return cls(parts.backbone, parts.tags, parts.fusion, name=Path(id_or_dir).name, base=parts.base)
+        return cls(
+            parts.backbone, parts.tags, parts.fusion, wording=parts.wording, name=Path(id_or_dir).name, base=parts.base
+        )
 
     @classmethod
     def bundled(cls, *, device: str | None = None, precision: str = "auto", fusion: bool = True) -> "Reranker":
@@ -107,7 +113,9 @@ class Reranker:
                 "this installation has no bundled reranker; install hf-qualcode from its wheel, or name a model: "
                 "Reranker.from_pretrained(id_or_folder)"
             )
-        return cls.from_pretrained(folder, device=device, precision=precision, fusion=fusion)
+        reranker = cls.from_pretrained(folder, device=device, precision=precision, fusion=fusion)
+        reranker.name = "bundled"
+        return reranker
 
     @property
     def settings(self) -> RerankerSettings:
@@ -117,6 +125,7 @@ class Reranker:
             backbone=said.backbone or self.backbone.name,
             max_length=said.max_length or self.backbone.max_length,
             tags=tags_name(self.tags),
+            wording=wording_name(self.wording),
             fusion=None if self.fusion is None else {},
             others=said.others,
         )
@@ -182,6 +191,9 @@ class Reranker:
         else:
             tagged = {code: self.tags(code) for code in set(codes)}
             read = [tagged[code] for code in codes]
+        if self.wording is not None:
+            worded = {instruction: self.wording(instruction) for instruction in set(instructions)}
+            instructions = [worded[instruction] for instruction in instructions]
         logits, self.trims = score_triples(
             self.backbone, list(zip(instructions, queries, read, strict=True)), progress=progress
         )

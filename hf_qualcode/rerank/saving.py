@@ -64,6 +64,7 @@ def save_reranker(reranker, folder: Path, *, card=None, merge: bool = False, bas
         draft = workplace / "new"
         draft.mkdir()
         write_reranker(reranker, draft, card=card, merge=merge, base=base)
+        _set_modes(draft)
         _check_place(folder)
         if folder.exists():
             folder.rename(workplace / "old")
@@ -78,6 +79,14 @@ def save_reranker(reranker, folder: Path, *, card=None, merge: bool = False, bas
     finally:
         shutil.rmtree(workplace, ignore_errors=True)
     return folder
+
+
+def _set_modes(folder: Path) -> None:
+    """safetensors makes its files for their owner alone; here all are as readable as any file that is written."""
+    mode = (folder / CARD_FILE).stat().st_mode
+    for file in folder.rglob("*"):
+        if file.is_file():
+            file.chmod(mode)
 
 
 def write_reranker(
@@ -162,10 +171,10 @@ def _write_adapter(model, folder: Path, settings: RerankerSettings) -> None:
 
     def patch(config: dict[str, Any]) -> None:
         config.update(base_model_name_or_path=hub_name(settings.base), task_type=TASK_TYPE, auto_mapping=None)
-        # A set, whose order changes from run to run.
+        # Sets, whose order changes from run to run; peft names heads twice.
         for name in ("target_modules", "modules_to_save"):
             if isinstance(config.get(name), list):
-                config[name] = sorted(config[name])
+                config[name] = sorted(set(config[name]))
 
     _patch(folder / ADAPTER_FILE, patch)
     _write_json(folder / ADAPTER_SETTINGS_FILE, settings.to_dict())

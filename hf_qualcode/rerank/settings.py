@@ -30,6 +30,7 @@ class RerankerSettings:
             not say.
         max_length (`int`, *optional*): Tokens of an input, special ones included; `None`: what the model can read.
         tags (`str`, *optional*): Which tags are put before each code.
+        wording (`str`, *optional*): In which words the model is given instructions; `None`: as they are.
         fusion (`dict`, *optional*): What else enters the score; `None` where the logit is the score.
         base (`str`, *optional*): Of an adapter, the model it was trained on: an alias, a folder or a Hub id.
         others (`dict`): What the backbone says besides.
@@ -38,6 +39,7 @@ class RerankerSettings:
     backbone: str | None = None
     max_length: int | None = None
     tags: str | None = None
+    wording: str | None = None
     fusion: dict[str, Any] | None = None
     base: str | None = None
     others: dict[str, Any] = field(default_factory=dict)
@@ -64,8 +66,9 @@ class RerankerSettings:
     def parse(cls, content: Mapping[str, Any], path: Path) -> "RerankerSettings":
         """`content`, the settings in the file `path`, checked."""
         values = {key: value for key, value in content.items() if value is not None}
-        known = {name: values.pop(name, None) for name in ("backbone", "max_length", "tags", "fusion", "base")}
-        for name in ("backbone", "tags", "base"):
+        names = ("backbone", "max_length", "tags", "wording", "fusion", "base")
+        known = {name: values.pop(name, None) for name in names}
+        for name in ("backbone", "tags", "wording", "base"):
             if known[name] is not None and not isinstance(known[name], str):
                 raise _wrong(path, name, known[name], "a string")
         if known["fusion"] is not None and not isinstance(known["fusion"], dict):
@@ -79,6 +82,8 @@ class RerankerSettings:
         """As it is written: what the backbone says, then the rest; `tags` and `fusion` also where they are `None`."""
         content = {"backbone": self.backbone, "max_length": self.max_length, **self.others}
         content |= {"tags": self.tags, "fusion": self.fusion}
+        if self.wording is not None:
+            content["wording"] = self.wording
         return content if self.base is None else {**content, "base": self.base}
 
 
@@ -148,3 +153,37 @@ def tags_name(tags: Callable[[str], str] | None) -> str | None:
     if not isinstance(name, str) or not name:
         raise UsageError("these tags have no name to be saved under; set their attribute `name`")
     return name
+
+
+STANDARD_WORDING = "standard-1"
+
+
+def resolve_wording(name: str) -> Callable[[str], str]:
+    """The function that puts instructions into the words of this name.
+
+    Raises:
+        `QualcodeError`: If there is none of this name here.
+    """
+    from hf_qualcode.quality.wishes import standard_instruction
+
+    if name != STANDARD_WORDING:
+        raise QualcodeError(
+            f"the reranker was trained on instructions in the wording {name[:40]!r}, which this version does not make "
+            f"(it makes: {STANDARD_WORDING}); install the hf-qualcode that made it"
+        )
+    return standard_instruction
+
+
+def wording_name(wording: Callable[[str], str] | None) -> str | None:
+    """What settings call this wording.
+
+    Raises:
+        `UsageError`: If it is not the one that `resolve_wording` knows.
+    """
+    from hf_qualcode.quality.wishes import standard_instruction
+
+    if wording is None:
+        return None
+    if wording is not standard_instruction:
+        raise UsageError("this wording of instructions cannot be saved; use standard_instruction, or none")
+    return STANDARD_WORDING

@@ -17,7 +17,14 @@ from transformers.trainer_utils import has_length
 from hf_qualcode import losses
 from hf_qualcode.rerank.config import SHARE_PREFIX, TEMPERED, RerankConfig
 from hf_qualcode.rerank.data import RankingCollator, RankingList, tokens_a_forward
-from hf_qualcode.rerank.measuring import available_metrics, measure
+from hf_qualcode.rerank.measuring import measure
+from hf_qualcode.rerank.preparing import (
+    check_precision,
+    check_settings,
+    keep_float32_scores,
+    set_dropout,
+    with_adapter,
+)
 from hf_qualcode.rerank.settings import ADAPTER_SETTINGS_FILE, KEY, RerankerSettings, tags_name
 from hf_qualcode.types import GradedList, PreferencePair, QualcodeError, UsageError
 
@@ -47,7 +54,7 @@ class RerankTrainer(Trainer):
         eval_pairs (`Sequence[PreferencePair]`, *optional*):
             Measured as `eval_qpa` (a tie is a miss), `eval_tie_rate` and, for several dimensions, `eval_qpa_speed` ...
         eval_lists (`Sequence[GradedList | RankingList]`, *optional*): Measured as `eval_mrr@10` and `eval_ndcg@10`.
-        peft_config (`peft.PeftConfig`, *optional*): Train an adapter and the head only.
+        peft_config (`peft.PeftConfig`, *optional*): Train an adapter and the head only; see `with_adapter`.
         tags (`Callable`, *optional*): code -> the text that the model reads in its place.
         callbacks (`list[TrainerCallback]`, *optional*), optimizers (`tuple`, *optional*): See `transformers.Trainer`.
 
@@ -72,15 +79,15 @@ class RerankTrainer(Trainer):
         callbacks: list[TrainerCallback] | None = None,
         optimizers: tuple[Any, Any] = (None, None),
     ):
-        _check_settings(args, eval_pairs, eval_lists)
+        check_settings(args, eval_pairs, eval_lists)
         self.backbone, self.eval_pairs, self.eval_lists = backbone, list(eval_pairs), list(eval_lists)
         # An adapter is drawn at random; Trainer sets the seed too late for it.
         set_seed(args.seed)
         if args.dropout is not None:
             # Before there is an adapter, whose dropout `peft_config` says.
             set_dropout(backbone.model, args.dropout)
-        model = backbone.model if peft_config is None else _with_adapter(backbone.model, peft_config)
-        _check_precision(model)
+        model = backbone.model if peft_config is None else with_adapter(backbone.model, peft_config)
+        check_precision(model)
         self.settings = {**backbone.settings(), "tags": tags_name(tags), "fusion": None}
         setattr(model.config, KEY, self.settings)
         collator = RankingCollator(
@@ -108,6 +115,8 @@ class RerankTrainer(Trainer):
             raise UsageError("chunk_size needs several backward passes a batch, which DeepSpeed has not; leave it out")
         # Shards are gathered in every forward pass, so all processes must run equally many.
         self._in_step = self.is_fsdp_enabled or self.is_deepspeed_enabled
+        if self.is_fsdp_enabled:
+            keep_float32_scores(self.accelerator.state.fsdp_plugin)
 
     # ---- Loss ----
 
@@ -299,54 +308,9 @@ class RerankTrainer(Trainer):
 _DIVERGED = "training has diverged, or the data or the weights it began with are damaged; try a lower learning_rate"
 
 
-def set_dropout(model: nn.Module, probability: float) -> None:
-    """Sets every dropout probability of a model, those that attention layers hold as numbers included."""
-    for module in model.modules():
-        if isinstance(module, nn.modules.dropout._DropoutNd):
-            module.p = probability
-        for name, value in list(vars(module).items()):
-            if "dropout" in name and isinstance(value, float):
-                setattr(module, name, probability)
-
-
 def _is_ddp(model: nn.Module) -> bool:
     return isinstance(model, DistributedDataParallel)
 
 
 def _num_scores(batch: Mapping[str, Tensor]) -> int:
     return len(batch["score_positions"]) if "score_positions" in batch else len(batch["input_ids"])
-
-
-def _check_settings(args: RerankConfig, eval_pairs: Sequence, eval_lists: Sequence) -> None:
-    if not isinstance(args, RerankConfig):
-        raise UsageError(f"args is a {type(args).__name__}; expected a RerankConfig")
-    available = available_metrics(eval_pairs, eval_lists)
-    if args.eval_strategy != "no" and not available:
-        raise UsageError(f"eval_strategy is {args.eval_strategy!r} and there is nothing to measure; give eval_pairs")
-    best = args.metric_for_best_model
-    if best is not None and best.removeprefix("eval_") not in available:
-        raise UsageError(f"metric_for_best_model is {best!r}; what is measured here: {', '.join(available) or 'none'}")
-    if args.n_gpu > 1:
-        raise UsageError(
-            f"this process sees {args.n_gpu} devices; start it with `accelerate launch` to use all of them, or set "
-            "CUDA_VISIBLE_DEVICES=0 to use one"
-        )
-
-
-def _with_adapter(model: nn.Module, peft_config: Any) -> nn.Module:
-    from peft import get_peft_model
-
-    if peft_config.task_type is None:
-        peft_config.task_type = "SEQ_CLS"
-    if peft_config.task_type != "SEQ_CLS":
-        raise UsageError(f"peft_config is for task {peft_config.task_type}; expected SEQ_CLS, which trains the head")
-    return get_peft_model(model, peft_config)
-
-
-def _check_precision(model: nn.Module) -> None:
-    for name, weight in model.named_parameters():
-        if weight.requires_grad and weight.dtype in (torch.float16, torch.bfloat16):
-            raise QualcodeError(
-                f"{name} is {weight.dtype}, in which small steps of a weight are lost; load the model with "
-                "load_backbone(..., training=True) and set bf16=True for bfloat16 arithmetic"
-            )

@@ -121,6 +121,22 @@ def test_a_bad_line_is_answered_with_its_error_and_the_rest_goes_on(rerank, line
     assert err == "hf-qualcode: 1 of 3 lines could not be used: see error and line on stdout\n"
 
 
+def test_what_the_model_cannot_read_costs_its_own_lines_alone(rerank, reranker):
+    rows = [{"query": f"sort {i}", "codes": CODES, "i": i} for i in range(9)]
+    for number in (2, 3, 8):
+        rows[number]["instruction"] = "fast " * 5000
+    exit_code, answers, err = rerank("\n".join(map(json.dumps, rows)))
+    assert exit_code == 1
+    for i, answer in enumerate(answers):
+        if i in (2, 3, 8):
+            assert list(answer) == ["error", "line"] and answer["line"] == i + 1
+            assert "leaves no room for code" in answer["error"]
+        else:
+            assert answer["i"] == i
+            np.testing.assert_allclose(answer["scores"], reranker.score([f"sort {i}"] * 3, CODES), atol=1e-5)
+    assert err == "hf-qualcode: 3 of 9 lines could not be used: see error and line on stdout\n"
+
+
 def test_odd_but_legal_lines(rerank):
     surrogate = '{"query": "a \\ud800", "codes": ["\\ud800", "b\\u0000c"]}'
     empty = '{"query": "a", "codes": []}'
@@ -221,10 +237,24 @@ def test_a_megabyte_of_code_is_answered_and_what_was_cut_said_once(rerank, monke
     assert "the code of 1 was cut" in err and err.count("\n") == 1
 
 
-def start(model, **options):
-    return subprocess.Popen(
-        [sys.executable, "-m", "hf_qualcode", "rerank", "--model", str(model)], stderr=subprocess.PIPE, **options
-    )
+# These tests are about pipes: a model of libraries that take seconds to import would only make them slow.
+WITHOUT_A_MODEL = """
+import sys
+import numpy
+from hf_qualcode.cli import rerank
+from hf_qualcode.cli.main import main
+
+class Lengths:
+    def score(self, queries, codes, **_):
+        return numpy.array([len(code) for code in codes], dtype=numpy.float32)
+
+rerank.load_reranker = lambda name: Lengths()
+sys.exit(main())
+"""
+
+
+def start(*command, **options):
+    return subprocess.Popen([sys.executable, *command, "rerank"], stderr=subprocess.PIPE, **options)
 
 
 def read_line(stream):
@@ -233,8 +263,8 @@ def read_line(stream):
     return stream.readline()
 
 
-def test_a_writer_who_waits_for_each_answer_gets_it_and_an_interrupt_ends_it_in_one_line(model):
-    process = start(model, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+def test_a_writer_who_waits_for_each_answer_gets_it_and_an_interrupt_ends_it_in_one_line():
+    process = start("-c", WITHOUT_A_MODEL, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     for i in range(3):
         process.stdin.write(json.dumps({"query": "sort", "codes": CODES, "i": i}).encode() + b"\n")
         assert json.loads(read_line(process.stdout))["i"] == i
@@ -245,8 +275,8 @@ def test_a_writer_who_waits_for_each_answer_gets_it_and_an_interrupt_ends_it_in_
     process.stdout.close()
 
 
-def test_a_reader_that_goes_away_is_no_failure(model):
-    process = start(model, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def test_a_reader_that_goes_away_is_no_failure():
+    process = start("-c", WITHOUT_A_MODEL, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdout.close()
     with contextlib.suppress(BrokenPipeError):  # it may be gone before all is written
         process.stdin.write((GOOD + "\n").encode() * 2000)
@@ -257,12 +287,13 @@ def test_a_reader_that_goes_away_is_no_failure(model):
 
 def test_on_a_terminal_it_says_what_it_waits_for():
     leader, follower = pty.openpty()
-    process = start("nowhere-at-all", stdin=follower, stdout=subprocess.PIPE)
+    process = start("-c", WITHOUT_A_MODEL, stdin=follower, stdout=subprocess.PIPE)
     os.close(follower)
+    os.write(leader, b"\x04")  # Ctrl-D
     out, err = process.communicate(timeout=120)
     os.close(leader)
-    assert (process.returncode, out) == (2, b"")
-    assert b'waiting for JSON lines {"query"' in err.splitlines()[0]
+    assert (process.returncode, out) == (0, b"")
+    assert err.startswith(b'hf-qualcode: waiting for JSON lines {"query"') and err.count(b"\n") == 1
 
 
 def test_a_closed_stdin_is_wrong_usage():

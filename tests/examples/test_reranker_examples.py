@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification
 
 from hf_qualcode import Reranker
+from hf_qualcode.baselines.trivial import TRIVIAL_SCORERS
 from hf_qualcode.benchmark.building import write_data_set
 from hf_qualcode.benchmark.labelling import judge_labels
 from hf_qualcode.benchmark.loading import load_lists, load_pairs
@@ -22,7 +23,7 @@ from hf_qualcode.evaluation.folds import assign_folds
 from hf_qualcode.rerank import RankingList, RerankTrainer
 from hf_qualcode.rerank.backbones import load_backbone
 from hf_qualcode.rerank.data import lists_to_dataset
-from hf_qualcode.types import UsageError
+from hf_qualcode.types import PreferencePair, UsageError
 from tests.benchmark.conftest import MemoryCollection
 from tests.conftest import save_tiny_bert
 from tests.rerank.tiny import save_tiny_decoder, save_tiny_encoder
@@ -242,6 +243,8 @@ def test_the_command_line_wins_over_the_file(on_cpu):
         ([], "either --lists SOURCE or --pairs"),
         (["--lists", "a", "--fold", "1"], "--fold splits the problems of --pairs"),
         (["--pairs", "a", "--fold", "1", "--eval_data", "b"], "give one of them"),
+        (["--lists", "a", "--negated"], "--negated says how lists are made of --pairs"),
+        (["--lists", "a", "--one_list_per_query"], "--one_list_per_query says how lists are made of --pairs"),
         (["--pairs", "a", "--method", "best"], "choose from: synh_rank, info_nce, srcl"),
         (["--pairs", "a", "--push_to_hub"], "--hub_model_id"),
         (["--pairs", "a", "--learning_rates", "1"], "learning_rates"),
@@ -315,6 +318,15 @@ def test_lists_are_drawn_with_the_seed(qualcode, on_cpu):
     assert len(first.lists) == len(other.lists) == 10
 
 
+def test_one_list_per_query(qualcode, on_cpu):
+    given = ("--pairs", qualcode, "--pairs_config", "all-pairs")
+    every, one = read(*given), read(*given, "--one_list_per_query")
+    asked = {(each.problem_id, each.instruction) for each in every.lists}
+    assert len(one.lists) == len(asked) < len(every.lists)
+    assert all(each in every.lists for each in one.lists)
+    assert len(read(*given, "--one_list_per_query", "--method", "srcl").lists) == len(asked)
+
+
 def test_both_polarities(qualcode, on_cpu):
     data = read("--pairs", qualcode, "--negated")
     assert {each.instruction for each in data.lists} >= {"Retrieve code that is fast", "Retrieve code that is slow"}
@@ -372,9 +384,30 @@ def test_trains_measures_and_saves_with_a_card(tiny, qualcode, tmp_path, capsys,
     reranker = Reranker.from_pretrained(folder)
     assert reranker.score(["add"], ["print(1)"], quality=["speed"]).shape == (1,)
     assert AutoModelForSequenceClassification.from_pretrained(folder).config.num_labels == 1
+    # The very lists of the run are kept, and train the same again.
+    assert result["lists_file"] == str(out / "lists.parquet")
+    stored = train_reranker.read_lists(result["lists_file"], None, "train")
+    made = read("--config", EXAMPLES / "configs" / "reranker" / "minilm_synh_rank.yaml", "--pairs", qualcode,
+                "--num_lists", 12)  # fmt: skip
+    assert stored == made.lists
     card = (folder / "README.md").read_text()
     assert "QPA" in card and "CC0" in card and "fold 0 of 5 by problem" in card
     assert str(tmp_path) not in card
+
+
+def test_a_folder_is_no_data_set_of_the_hub(tmp_path, monkeypatch, on_cpu):
+    pairs = [
+        PreferencePair(f"{n}", "Retrieve code that is fast", f"q{n}", "x", "x = 1", ("speed",), "", f"p{n}", "a", "b")
+        for n in range(3)
+    ]
+    data = train_reranker.Data([], pairs, [], 0)
+    script, _ = train_reranker.parse(["--pairs", "data/set"])
+    monkeypatch.chdir(tmp_path)
+    [result] = train_reranker.measure(TRIVIAL_SCORERS["shorter"], data, script)
+    assert result.dataset_id == "data/set"  # a repository of the Hub
+    (tmp_path / "data" / "set").mkdir(parents=True)  # now a folder of that name
+    [result] = train_reranker.measure(TRIVIAL_SCORERS["shorter"], data, script)
+    assert (result.dataset_id, result.data) == ("", "set, speed")
 
 
 @pytest.mark.parametrize("kind", ["bert", *(pytest.param(kind, marks=SLOW) for kind in ("xlm-roberta", "qwen3"))])
@@ -461,6 +494,7 @@ def test_evaluation_has_the_numbers_of_the_reranker_itself(tiny, qualcode, capsy
     assert "shorter" in captured.err and "mrr@10" in captured.err
 
 
+@SLOW  # tests/rerank/test_trainer_distributed.py has two processes in every run of the tests
 def test_two_processes_meet(tiny, lists_file, tmp_path):
     result = launch(
         "ddp_cpu.yaml", "train_reranker.py", "--model", tiny, "--lists", lists_file, *SMALL, "--lists_per_step", 4,

@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 
 from hf_qualcode.quality import dimension_names, get_dimension, instruction_for
-from hf_qualcode.quality.wishes import read_wishes
+from hf_qualcode.quality.wishes import read_wishes, standard_instruction
 
 
 def wanted(**signs):
@@ -76,3 +76,18 @@ def test_a_word_belongs_to_one_dimension():
     for first, second in combinations(map(get_dimension, dimension_names()), 2):
         for kind in ("PRAISE", "BLAME", "RESOURCES"):
             assert not set(getattr(first, kind)) & set(getattr(second, kind)), kind
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("takes little time and is easy to read", "Retrieve code that is fast and maintainable"),
+        ("a memory-hungry, sluggish thing", "Retrieve code that is slow and memory-hungry"),
+        ("Retrieve code that is fast", "Retrieve code that is fast"),
+        ("slow but readable", "slow but readable"),
+        ("Retrieve code that is relevant", "Retrieve code that is relevant"),
+        ("whatever", "whatever"),
+    ],
+)
+def test_what_is_understood_has_standard_words(text, expected):
+    assert standard_instruction(text) == expected

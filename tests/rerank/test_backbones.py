@@ -191,6 +191,10 @@ def test_families_by_name_and_by_what_was_saved(tmp_path):
     bge = load_backbone(save_tiny_encoder(tmp_path / "bge-reranker-v2-m3", kind="xlm-roberta"))
     assert (bge.name, bge.license) == ("bge", "apache-2.0")
     folder = save_tiny_encoder(tmp_path / "mine", kind="xlm-roberta")
+    # Read like BGE, on weights that are not known to be BGE's; then as one that was made from it says.
+    assert load_backbone(folder, backbone="bge").license is None
+    change_config(folder, hf_qualcode=bge.settings())
+    assert (load_backbone(folder).name, load_backbone(folder).license) == ("bge", "apache-2.0")
     change_config(folder, hf_qualcode={"backbone": "jina", "max_length": 40})
     jina = load_backbone(folder)
     assert (jina.name, jina.license, jina.max_length) == ("jina", "cc-by-nc-4.0", 40)
@@ -283,3 +287,16 @@ def test_the_packaged_minilm(minilm_folder):
     assert backbone.max_length == 256
     assert load_backbone("minilm", training=True, max_length=512).max_length == 512
     assert scores_of(backbone).shape == (3,)
+
+
+def test_a_new_head_is_drawn_with_its_seed(tiny_bert):
+    def head(seed):
+        return load_backbone(tiny_bert, training=True, seed=seed).model.classifier.weight.detach()
+
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    first = head(5)
+    assert torch.equal(torch.get_rng_state(), state)  # what is drawn afterwards is what would have been
+    torch.manual_seed(2)
+    assert torch.equal(head(5), first)
+    assert not torch.equal(head(6), first)

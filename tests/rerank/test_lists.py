@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 
 from hf_qualcode.quality import instruction_for
@@ -209,10 +210,64 @@ def test_a_data_set_needs_four_columns_only():
     [
         ((), (), None, "0 codes and 0 grades"),
         (("a",), (1, 0), None, "1 codes and 2 grades"),
-        (("a", "b"), (1, -1), None, "grade -1; grades are 0 or more"),
+        (("a", "b"), (1, -1), None, r"grade -1 \(int\); grades are whole numbers from 0 to 1000"),
+        (("a", "b"), (1001, 0), None, "grade 1001"),
+        (("a", "b"), (1.5, 0), None, "grade 1.5"),
+        (("a", "b"), (float("nan"), 0), None, "grade nan"),
+        (("a", "b"), (float("inf"), 0), None, "grade inf"),
+        (("a", "b"), ("1", "0"), None, "grade '1'"),
+        (("a", "b"), "10", None, "grades '10'"),
+        (("a", "b"), (True, False), None, "grade True"),
+        (("a", "b"), (None, 0), None, "grade None"),
+        (("a", "b"), 1, None, "grades 1"),
+        ("ab", (1, 0), None, r"'x' has codes 'ab' \(str\); expected a list"),
+        ({"a": 1, "b": 0}, (1, 0), None, "codes .* expected a list"),
+        (("a", 2), (1, 0), None, r"codes\[1\] 2 \(int\); expected text"),
+        (("a", "b"), (1, 0), (1.0, float("nan")), "teacher score nan"),
+        (("a", "b"), (1, 0), (1.0, float("inf")), "teacher score inf"),
+        (("a", "b"), (1, 0), ("1", "2"), "teacher score '1'"),
+        (("a", "b"), (1, 0), 1.0, "teacher_scores 1.0"),
         (("a", "b"), (1, 0), (1.0,), "2 codes and 1 teacher scores"),
     ],
 )
 def test_what_is_no_list(codes, grades, teacher, message):
     with pytest.raises(QualcodeError, match=message):
         RankingList("x", "i", "q", codes, grades, teacher)
+
+
+def test_whole_numbers_of_any_kind_are_grades():
+    whole = RankingList("x", "i", "q", ["a", "b", "c"], [2.0, np.int64(1), np.float32(0)], np.array([1, 2.5, 0]))
+    assert whole == RankingList("x", "i", "q", ("a", "b", "c"), (2, 1, 0), (1.0, 2.5, 0.0))
+    assert [type(grade) for grade in whole.grades] == [int] * 3
+
+
+@pytest.mark.parametrize("column", ["instruction", "query"])
+def test_what_is_asked_is_text(column):
+    row = {"instruction": "i", "query": "q", "codes": ["a", "b"], "grades": [1, 0], column: ["q"]}
+    with pytest.raises(QualcodeError, match=rf"list 'row 0' has {column} \['q'\] \(list\); expected text"):
+        lists_from_dataset([row])
+
+
+def test_rows_name_their_lists_by_text_or_number():
+    row = {"instruction": "i", "query": "q", "codes": ["a", "b"], "grades": [1.0, 0.0]}
+    [named, unnamed] = lists_from_dataset([{**row, "id": 0, "problem_id": 7}, row])
+    assert (named.id, named.problem_id, unnamed.id, unnamed.problem_id) == ("0", "7", "row 1", "")
+    assert lists_from_dataset(lists_to_dataset([named, unnamed])) == [named, unnamed]
+    with pytest.raises(QualcodeError, match="row 0 is 'text'"):
+        lists_from_dataset(["text"])
+
+
+def test_one_list_a_query_is_one_of_those_of_all_pairs():
+    pairs = [
+        PreferencePair(
+            f"{task}{i}{j}", "Retrieve code that is fast", f"q{task}", f"c{task}{i}", f"c{task}{j}", ("speed",), "",
+            f"p{task}", "a", "b",
+        )
+        for task in range(12) for i in range(4) for j in range(i + 1, 5)
+    ]  # fmt: skip
+    every, drawn = lists_from_pairs(pairs), lists_from_pairs(pairs[::-1], one_list_per_query=True)
+    assert len(every) == 4 * len(drawn) == 48
+    assert {each.problem_id for each in drawn} == {each.problem_id for each in every}
+    assert all(each in every for each in drawn)
+    assert len({each.id.rpartition("/")[2] for each in drawn}) > 1  # not always the first
+    assert drawn != lists_from_pairs(pairs, one_list_per_query=True, seed=7)

@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 from hf_qualcode.rerank.backbones import load_backbone
 from hf_qualcode.rerank.data import RankingCollator
 from hf_qualcode.rerank.memory import _layer_bytes, estimate_training_memory
-from hf_qualcode.rerank.trainer import set_dropout
+from hf_qualcode.rerank.preparing import set_dropout
 from hf_qualcode.types import UsageError
 from tests.rerank.material import ragged_lists
 from tests.rerank.tiny import save_tiny_decoder

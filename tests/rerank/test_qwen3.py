@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from transformers import PreTrainedTokenizerFast
 
+from hf_qualcode.rerank import Reranker
 from hf_qualcode.rerank.backbones import load_backbone
 from hf_qualcode.rerank.backbones.qwen3 import PAIR, TEXT
 from tests.rerank.tiny import byte_pairs, save_tiny_decoder
@@ -88,3 +89,13 @@ def test_the_answers_and_the_side_of_padding(backbone):
     batch = backbone.collate(backbone.encode([INSTRUCTION] * 2, ["a", "a"], ["x", "x = 1\n" * 9]).inputs)
     assert batch["input_ids"][0, 0] == tokenizer.pad_token_id
     assert batch["input_ids"][0, -1] == batch["input_ids"][1, -1]
+
+
+def test_the_licence_is_that_of_models_known_to_be_qwen3_reranker(tmp_path):
+    for name, license in (("Qwen3-Reranker-0.6B", "apache-2.0"), ("acme-noncommercial-qwen3", None)):
+        backbone = load_backbone(save_tiny_decoder(tmp_path / name), device="cpu")
+        assert (backbone.name, backbone.license) == ("qwen3", license)
+        # What is made from it is under the same, under whatever name it is saved.
+        saved = Reranker(backbone).save_pretrained(tmp_path / f"made {license}")
+        assert load_backbone(saved, device="cpu").license == license
+        assert ("license: apache-2.0" in (saved / "README.md").read_text()) == (license is not None)

@@ -1,11 +1,13 @@
 """Texts to token ids: bounds, what is cut first, and texts of strangers."""
 
+import json
+
 import pytest
 from transformers import AutoTokenizer
 
 from hf_qualcode.rerank.backbones import load_backbone
 from hf_qualcode.rerank.inputs import Trims
-from hf_qualcode.types import UsageError
+from hf_qualcode.types import QualcodeError, UsageError
 from tests.rerank.tiny import byte_pairs, save_tiny_decoder, save_tiny_encoder
 
 
@@ -80,6 +82,30 @@ def test_the_code_is_cut_first_then_the_query(backbone):
     others = set(encode(backbone, LONG, "")[0][0].ids)
     of_code = [token for token in encode(backbone, LONG, "$" * 1000)[0][0].ids if token not in others]
     assert len(of_code) == pytest.approx(room / 4, abs=4)
+
+
+@pytest.mark.parametrize("share", [0.9, 0.25, 1e-9])
+def test_some_code_is_read_whatever_its_share(share, backbone):
+    before = backbone.code_share
+    try:
+        backbone.code_share = share
+        one, other = (encode(backbone, LONG, code)[0][0].ids for code in ("json " + LONG, "sort " + LONG))
+        assert len(one) == backbone.max_length and one != other
+    finally:
+        backbone.code_share = before
+
+
+def test_a_saved_share_of_the_code_is_read_again(tmp_path):
+    backbone = load_backbone(save_tiny_encoder(tmp_path), device="cpu")
+    config = json.loads((tmp_path / "config.json").read_text())
+    backbone.code_share = 0.5
+    (tmp_path / "config.json").write_text(json.dumps({**config, "hf_qualcode": backbone.settings()}))
+    again = load_backbone(tmp_path, device="cpu")
+    assert again.code_share == 0.5
+    assert encode(again, LONG, LONG) == encode(backbone, LONG, LONG)
+    (tmp_path / "config.json").write_text(json.dumps({**config, "hf_qualcode": {"code_share": "half"}}))
+    with pytest.raises(QualcodeError, match="code_share is 'half'; expected a number between 0 and 1; copy"):
+        load_backbone(tmp_path, device="cpu")
 
 
 def test_distinct_inputs_are_counted_once(backbone):

@@ -425,9 +425,19 @@ def test_an_adapter_without_a_head_on_a_base_without_one_is_refused(tiny_bert, f
     np.testing.assert_array_equal(score(load(folder, base=str(tiny_bert))), expected)
     tensors = load_file(folder / WEIGHTS_FILE)
     save_file({name: tensor for name, tensor in tensors.items() if "lora" in name}, folder / WEIGHTS_FILE)
-    with pytest.raises(QualcodeError, match="lacks classifier.weight, so its scores would be random"):
+    advice = r"train it with modules_to_save=\['bert.pooler', 'classifier'\], as RerankTrainer does"
+    with pytest.raises(QualcodeError, match=f"lacks classifier.weight, so its scores would be random; {advice}"):
         load(folder, base=str(tiny_bert))
     assert np.isfinite(score(load(folder, base=str(folders["bert"])))).all()  # this base has a head of its own
+
+
+def test_an_adapter_is_read_as_it_was_trained(folders, tmp_path):
+    reranker = make_adapter(folders["bert"], kind="bert")
+    reranker.backbone.code_share = 0.5
+    folder = reranker.save_pretrained(tmp_path / "adapter", base="org/name")
+    assert load(folder, base=str(folders["bert"])).backbone.code_share == 0.5
+    whole = reranker.save_pretrained(tmp_path / "whole", merge=True)
+    assert load(whole).backbone.code_share == 0.5
 
 
 def test_adapters_that_peft_saved_alone_are_read(folders, tmp_path):

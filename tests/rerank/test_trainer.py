@@ -9,7 +9,7 @@ import torch
 from hf_qualcode import losses
 from hf_qualcode.rerank import RerankConfig, RerankTrainer
 from hf_qualcode.rerank.backbones import load_backbone
-from hf_qualcode.rerank.trainer import set_dropout
+from hf_qualcode.rerank.preparing import set_dropout
 from hf_qualcode.types import GradedList, PreferencePair, QualcodeError, UsageError
 from tests.rerank.material import config, curve, lora, ragged_lists, train, weights
 from tests.rerank.tiny import save_tiny_decoder, save_tiny_encoder
@@ -171,9 +171,9 @@ def test_an_adapter_trains_itself_and_the_head_alone(kind, request, tmp_path):
     dropouts = [m.p for name, m in trained.model.named_modules() if "lora_dropout" in name and hasattr(m, "p")]
     assert set(dropouts) == {0.25}  # `dropout` is that of the model
     tuned = [name for name, weight in trained.model.named_parameters() if weight.requires_grad]
-    head = "score" if kind == "decoder" else "classifier"
-    assert any(f"{head}.modules_to_save" in name for name in tuned)
-    assert all("lora_" in name or head in name for name in tuned)
+    heads = ("score",) if kind == "decoder" else ("bert.pooler", "classifier")
+    assert all(any(f"{head}.modules_to_save" in name for name in tuned) for head in heads)
+    assert all("lora_" in name or any(head in name for head in heads) for name in tuned)
     after = trained.model.get_base_model().state_dict()
     assert all(torch.equal(after[n], w) for n, w in before.items() if n in after)
     folder = tmp_path / "checkpoint-2"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rerank import two_processes
 from tests.rerank.tiny import save_tiny_decoder, save_tiny_encoder
 
 
@@ -37,16 +38,16 @@ def decoder(tmp_path_factory):
 
 
 def run(folder, processes, **job):
-    """What each process wrote."""
+    """What came of the run in each process; one alone is this process."""
     folder.mkdir(exist_ok=True)
-    start = [sys.executable, "-m", "tests.rerank.two_processes"]
-    if processes == 2:
-        (folder / "launch.yaml").write_text(LAUNCH)
-        start = [
-            sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(folder / "launch.yaml"),
-            "--module", "tests.rerank.two_processes",
-        ]  # fmt: skip
     job = {"out": str(folder), **job, "model": str(job["model"])}
+    if processes == 1:
+        return [two_processes.run(job)]
+    (folder / "launch.yaml").write_text(LAUNCH)
+    start = [
+        sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(folder / "launch.yaml"),
+        "--module", "tests.rerank.two_processes",
+    ]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [*start, json.dumps(job)], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False

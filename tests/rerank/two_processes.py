@@ -15,8 +15,8 @@ from hf_qualcode.rerank.backbones import load_backbone
 from tests.rerank.material import config, curve, lora, ragged_lists
 
 
-def main():
-    job = json.loads(sys.argv[1])
+def run(job):
+    """What came of the run on this process."""
     torch.manual_seed(0)
     backbone = load_backbone(job["model"], training=True)
     lists = ragged_lists(job["lists"])
@@ -32,7 +32,8 @@ def main():
     weights = torch.cat([weight.detach().flatten() for weight in trainer.model.parameters()])
     each = ragged_lists(1, seed=4)[0]
     size = len(each.codes)
-    result = {
+    return {
+        "process": trainer.args.process_index,
         "world": trainer.args.world_size,
         "loss": curve(trainer),
         "metrics": {name: value for name, value in metrics.items() if "mrr" in name or "ndcg" in name},
@@ -40,7 +41,12 @@ def main():
         "digest": hashlib.sha256(weights.numpy().tobytes()).hexdigest(),
         "scores": trainer.score([each.instruction] * size, [each.query] * size, each.codes).tolist(),
     }
-    path = Path(job["out"], f"result-{trainer.args.process_index}.json")
+
+
+def main():
+    job = json.loads(sys.argv[1])
+    result = run(job)
+    path = Path(job["out"], f"result-{result.pop('process')}.json")
     path.write_text(json.dumps(result), encoding="utf-8")
 
 

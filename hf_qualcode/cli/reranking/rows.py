@@ -21,8 +21,9 @@ _SURELY_SHALLOW = 500
 
 
 class _Row(NamedTuple):
-    """A line that can be used."""
+    """A line that can be read."""
 
+    number: int
     content: dict[str, Any]
     instruction: str
     query: str
@@ -77,10 +78,13 @@ class RowReranker:
         self.num_rows += 1
         try:
             content = _parse(line)
-            return _Row(content, self._instruction(content), _query(content), _codes(content))
+            return _Row(line.number, content, self._instruction(content), _query(content), _codes(content))
         except ValueError as error:
-            self.num_bad += 1
-            return _BadLine(" ".join(str(error).split()), line.number)
+            return self._refused(line.number, error)
+
+    def _refused(self, number: int, error: Exception) -> _BadLine:
+        self.num_bad += 1
+        return _BadLine(" ".join(str(error).split()), number)
 
     def _instruction(self, content: dict) -> str:
         quality = self._quality
@@ -103,15 +107,25 @@ class RowReranker:
         scores = iter(self._scores([row for row in rows if isinstance(row, _Row)]))
         answers = []
         for row in rows:
-            if isinstance(row, _Row):
-                own = next(scores)
-                order = np.argsort(-own, kind="stable")
-                answers.append(json.dumps({**row.content, "scores": own.tolist(), "order": order.tolist()}))
+            result = next(scores) if isinstance(row, _Row) else row
+            if isinstance(result, _BadLine):
+                answers.append(json.dumps({"error": result.error, "line": result.number}))
             else:
-                answers.append(json.dumps({"error": row.error, "line": row.number}))
+                order = np.argsort(-result, kind="stable")
+                answers.append(json.dumps({**row.content, "scores": result.tolist(), "order": order.tolist()}))
         return answers
 
-    def _scores(self, rows: Sequence[_Row]) -> list[np.ndarray]:
+    def _scores(self, rows: Sequence[_Row]) -> list[np.ndarray | _BadLine]:
+        """Scores of each row, or what the model cannot read of it, for example an instruction without end."""
+        try:
+            return self._scored(rows)
+        except UsageError as error:
+            if len(rows) == 1:
+                return [self._refused(rows[0].number, error)]
+        half = len(rows) // 2
+        return self._scores(rows[:half]) + self._scores(rows[half:])
+
+    def _scored(self, rows: Sequence[_Row]) -> list[np.ndarray]:
         lengths = [len(row.codes) for row in rows]
         codes = [code for row in rows for code in row.codes]
         if not codes:

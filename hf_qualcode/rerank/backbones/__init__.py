@@ -7,9 +7,11 @@ A module `hf_qualcode/rerank/backbones/<name>.py` defines `claims(folder) -> int
 import functools
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from hf_qualcode.types import UsageError
+from hf_qualcode.types import QualcodeError, UsageError
 
 
 @functools.cache
@@ -26,6 +28,7 @@ def load_backbone(
     device=None,
     precision: str = "auto",
     max_length: int | None = None,
+    seed: int | None = None,
 ):
     """A reranking model, and how it reads its inputs.
 
@@ -39,6 +42,9 @@ def load_backbone(
         precision (`str`, *optional*, defaults to `"auto"`):
             `"float32"`, `"bfloat16"` or `"auto"`: of the body, the head is always in float32.
         max_length (`int`, *optional*): Tokens of an input; defaults to the folder's own, at most what the model reads.
+        seed (`int`, *optional*):
+            Of a new head, which is drawn here, before a trainer sets its own seed. By default torch's generator goes
+            on from where it is, so set it first (`transformers.set_seed`) where a run is to be repeated.
 
     Returns:
         `Backbone`: In eval mode unless `training`.
@@ -73,4 +79,30 @@ def load_backbone(
         dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     else:
         dtype = choose_dtype(precision, place)
-    return families[name].load(folder, LoadOptions(training, dtype, place, max_length))
+    options = LoadOptions(training, dtype, place, max_length)
+    with torch.random.fork_rng(devices=[], enabled=seed is not None):  # weights are drawn on the CPU
+        if seed is not None:
+            torch.manual_seed(seed)
+        made = families[name].load(folder, options)
+    restore_reading(made, folder.settings, named=folder.name)
+    return made
+
+
+def restore_reading(made, settings: Mapping[str, Any], *, named: str) -> None:
+    """Has a backbone read long inputs as it did when it was saved.
+
+    Args:
+        made (`Backbone`): Which.
+        settings (`Mapping[str, Any]`): What `Backbone.settings` gave then.
+        named (`str`): What messages call the model.
+
+    Raises:
+        `QualcodeError`: If they are damaged.
+    """
+    share = settings.get("code_share")
+    if share is None:
+        return
+    try:
+        made.code_share = share
+    except UsageError as error:
+        raise QualcodeError(f"settings of reranker {named}: {error}; copy or download it again") from error

@@ -66,6 +66,9 @@ class Backbone:
         settings = {"backbone": self.name, "max_length": self.max_length}
         if self.code_share != CODE_SHARE:
             settings["code_share"] = self.code_share
+        if self.license is not None:
+            # The folder's name, from which it was known, is another one from now on.
+            settings["license"] = self.license
         return settings if self._template_id is None else {**settings, "template": self._template_id}
 
     @property

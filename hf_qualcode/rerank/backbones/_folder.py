@@ -57,6 +57,10 @@ class ModelFolder:
         """What this package wrote into config.json, `{}` for a model of others."""
         return self.config.typed(SETTINGS_KEY, dict, {})
 
+    def is_named(self, part: str) -> bool:
+        """Whether the folder, or the model that it says it was loaded from, is named so; `part` is in lower case."""
+        return part in f"{self.name} {self.path} {self.config.get('_name_or_path', '')}".lower()
+
     def longest(self) -> int:
         """Tokens for which the model has positions."""
         positions = self.config.typed("max_position_embeddings", int, _NO_LIMIT)

@@ -109,8 +109,9 @@ class PairReader:
     def __call__(self, instructions: Sequence[str], queries: Sequence[str], codes: Sequence[str]) -> EncodedInputs:
         """Token ids of each input, cut where it is too long.
 
-        The code is cut first, down to `code_share` of the room, then the query, then the rest of the code; instruction
-        and template stay whole. Trims are counted over distinct inputs.
+        The code is cut first, down to `code_share` of the room and no further than to one token, then the query, then
+        the rest of the code but for that token; instruction and template stay whole. Trims are counted over distinct
+        inputs.
 
         Raises:
             `UsageError`: If an instruction alone is longer than the model can read.
@@ -144,7 +145,8 @@ class PairReader:
         if excess <= 0:
             return self._assemble(first.ids, second.ids), 0, 0
         query, code = first.body(), second.body()
-        code_cut = min(excess, max(0, len(code) - int(self._room * self.code_share)))
+        kept = max(1, int(self._room * self.code_share))
+        code_cut = min(excess, max(0, len(code) - kept))
         query_cut = min(excess - code_cut, len(query))
         code_cut = excess - query_cut
         if code_cut >= len(code) and code_cut > 0:

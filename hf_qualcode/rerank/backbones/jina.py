@@ -33,8 +33,7 @@ _EMBEDDING_NORM = ("roberta.emb_ln.", "roberta.embeddings.LayerNorm.")
 def claims(folder: ModelFolder) -> int:
     """How well this family fits a folder: 3 where the weights bear the names of Jina's implementation, or the folder
     the name of its model."""
-    named = f"{folder.name} {folder.path} {folder.config.get('_name_or_path', '')}".lower()
-    return 3 if _has_own_names(folder) or "jina-reranker-v2" in named else 0
+    return 3 if _has_own_names(folder) or folder.is_named("jina-reranker-v2") else 0
 
 
 def load(folder: ModelFolder, options: LoadOptions) -> Backbone:

@@ -19,6 +19,7 @@ TEXT = (
 PAIR = "<Document>: {code}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 TEMPLATE_ID = "qwen3-reranker-1"
 LICENSE = "apache-2.0"
+_NAME = "qwen3-reranker"
 
 
 def claims(folder: ModelFolder) -> int:
@@ -27,6 +28,9 @@ def claims(folder: ModelFolder) -> int:
 
 
 def load(folder: ModelFolder, options: LoadOptions) -> Backbone:
-    """The backbone in a folder; see `causal.load`."""
+    """The backbone in a folder; see `causal.load`. Its licence is known where the folder is named after
+    Qwen3-Reranker, or says that it was made from one: other models of this architecture are under licences of their
+    own."""
+    license = LICENSE if folder.is_named(_NAME) or folder.settings.get("license") == LICENSE else None
     template = PairTemplate.parse(TEXT, PAIR, name=folder.name)
-    return causal.load(folder, options, name="qwen3", template=template, template_id=TEMPLATE_ID, license=LICENSE)
+    return causal.load(folder, options, name="qwen3", template=template, template_id=TEMPLATE_ID, license=license)

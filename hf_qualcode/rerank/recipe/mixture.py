@@ -1,7 +1,7 @@
 """How relevance and static quality are mixed: chosen on problems that the parts have not seen, by a stated rule.
 
-Of the mixtures that put the best program of a problem as far up among programs of other problems as a plain cosine
-does, and a little further, the one that most often prefers the better of two right programs.
+Of the mixtures that put the best program of a problem at least as far up among programs of other problems as a plain
+cosine does, the one that most often prefers the better of two right programs.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,6 @@ _GRID = {
 }  # fmt: skip
 _NUM_IRRELEVANT = 99
 _CUT = 10
-_MARGIN = 1.05
 
 
 @dataclass(frozen=True)
@@ -87,13 +86,17 @@ def pair_evidence(parts: Fusion, pairs: Sequence[PreferencePair]) -> Evidence:
     )
 
 
-def list_evidence(parts: Fusion, pairs: Sequence[PreferencePair], seed: int) -> Evidence:
-    """Of the best program of each problem and dimension against 99 drawn programs of other problems."""
+def list_evidence(
+    parts: Fusion, pairs: Sequence[PreferencePair], pool_pairs: Sequence[PreferencePair], seed: int
+) -> Evidence:
+    """Of the best program of each problem and dimension against 99 programs of other problems, drawn from
+    `pool_pairs`. As in QualCode's own lists, most of those belong to problems that the parts have seen."""
     programs: dict[str, str] = {}  # code -> problem
-    best: dict[tuple[str, str], PreferencePair] = {}
-    for pair in pairs:
+    for pair in pool_pairs:
         programs.setdefault(pair.positive, pair.problem_id)
         programs.setdefault(pair.negative, pair.problem_id)
+    best: dict[tuple[str, str], PreferencePair] = {}
+    for pair in pairs:
         key = (pair.problem_id, pair.dimensions[0])
         if key not in best or (pair.positive_value, pair.positive) < (best[key].positive_value, best[key].positive):
             best[key] = pair
@@ -115,7 +118,7 @@ def list_evidence(parts: Fusion, pairs: Sequence[PreferencePair], seed: int) -> 
 def choose_mixture(pairs: Evidence, lists: Evidence) -> FusionWeights:
     """The mixture of the rule above; the preference counted as a mean over dimensions. Where none is as good at
     relevance as the cosine, the one that is best at it."""
-    needed = _MARGIN * _reciprocal_rank(lists.cosine)
+    needed = _reciprocal_rank(lists.cosine)
     found = []
     for values in product(*_GRID.values()):
         weights = replace(START, **dict(zip(_GRID, values, strict=True)))

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hf_qualcode.benchmark.drawing import draw_key
+from hf_qualcode.quality.wishes import standard_instruction
 from hf_qualcode.rerank.fusion import Fusion, FusionWeights
 from hf_qualcode.rerank.fusion_training import RelevanceSource, fit_relevance_map, fit_static_weights
 from hf_qualcode.rerank.literals import document_frequencies
@@ -44,11 +45,11 @@ class Recipe:
     num_layers: int = 3
     learning_rate: float = 1.5e-3
     lists_a_step: int = 8
-    lessons: int = 1600
+    lessons: int = 4800
     warm_lessons: int = 400
-    model_weight: float = 0.3
+    model_weight: float = 0.1
     relevance_weight: float = 0.3
-    num_inner_folds: int = 2
+    num_inner_folds: int = 3
 
 
 DEFAULT = Recipe()
@@ -133,7 +134,7 @@ def train_bundled(
     fusion = fit_fusion(sources, pairs, vectors, recipe, seed)
     programs = sorted({code for pair in pairs for code in (pair.positive, pair.negative)})
     tags = JudgedTags.fit(fusion.static_weights, programs)
-    return Reranker(reader.backbone, tags, fusion, name="bundled", base=BASE)
+    return Reranker(reader.backbone, tags, fusion, wording=standard_instruction, name="bundled", base=BASE)
 
 
 def fit_fusion(
@@ -147,7 +148,7 @@ def fit_fusion(
     for number in range(recipe.num_inner_folds):
         parts = _fit_parts(sources, [p for p in pairs if fold[p.problem_id] != number], START, vectors, recipe, seed)
         held_out = [pair for pair in pairs if fold[pair.problem_id] == number]
-        asked.append((pair_evidence(parts, held_out), list_evidence(parts, held_out, seed)))
+        asked.append((pair_evidence(parts, held_out), list_evidence(parts, held_out, pairs, seed)))
     weights = choose_mixture(*(Evidence.joined(part) for part in zip(*asked, strict=True)))
     weights = replace(weights, model_weight=recipe.model_weight)
     return _fit_parts(sources, pairs, weights, vectors, recipe, seed)

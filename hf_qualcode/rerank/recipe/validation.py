@@ -101,7 +101,7 @@ def score_parts(
 ) -> np.ndarray:
     """The parts of a fused score, float64 [n, 3]; their sum is the score."""
     fusion, weights = reranker.fusion, reranker.fusion.weights
-    alone = Reranker(reranker.backbone, reranker.tags, name=reranker.name)
+    alone = Reranker(reranker.backbone, reranker.tags, wording=reranker.wording, name=reranker.name)
     logits = alone.score_triples(instructions, queries, codes, progress)
     relevant = weights.saturated(fusion.evidence(queries, codes))
     return np.stack([weights.model_weight * logits, relevant, fusion.quality(instructions, codes)], axis=1)
