@@ -5,6 +5,7 @@ The network is reached in one case only: the caller names a Hub id that is not i
 
 import errno
 import importlib.util
+import json
 import os
 import re
 from pathlib import Path
@@ -31,6 +32,7 @@ PICKLED_WEIGHTS = ["*.bin", "*.pt", "*.pth", "*.ckpt"]
 
 # Which of these a folder has says what kind of model it holds: transformers', sentence-transformers', a LoRA adapter.
 _DESCRIPTIONS = ("config.json", "modules.json", "adapter_config.json")
+_WEIGHT_FILE = re.compile(r"[\w.-]+\.safetensors")
 _HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[^@\s]+))?")
 
 
@@ -165,7 +167,39 @@ def _checked_folder(folder: Path, *, named: str) -> Path:
             f"model {named!r} has no *.safetensors weights (pickled ones are never read); name a revision that has "
             "them, or complete the copy"
         )
+    _check_references(folder, named)
     return folder
+
+
+def _check_references(folder: Path, named: str) -> None:
+    """Refuse what would make transformers open files of another kind or place, or fetch code from the Hub."""
+    for index in folder.glob("*.safetensors.index.json"):
+        files = _read_object(index, named).get("weight_map")
+        files = files.values() if isinstance(files, dict) else [files]
+        wrong = [name for name in files if not (isinstance(name, str) and _WEIGHT_FILE.fullmatch(name))]
+        if wrong:
+            raise QualcodeError(
+                f"model {named!r}: {index.name} names {str(wrong[0])[:60]!r}, which is no *.safetensors file beside "
+                "it; copy or download the model again"
+            )
+    if (folder / "config.json").is_file():
+        config = _read_object(folder / "config.json", named)
+        for key in ("attn_implementation", "_attn_implementation", "experts_implementation"):
+            if "/" in str(config.get(key) or ""):
+                raise QualcodeError(
+                    f"model {named!r} asks for code from the Hub ({key} {str(config[key])[:60]!r}), which is never "
+                    "fetched; take the setting out of its config.json"
+                )
+
+
+def _read_object(path: Path, named: str) -> dict:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise QualcodeError(f"model {named!r}: {path.name} cannot be read ({error}); copy it again") from error
+    if not isinstance(content, dict):
+        raise QualcodeError(f"model {named!r}: {path.name} is no JSON object; copy or download the model again")
+    return content
 
 
 def _is_described(folder: Path) -> bool:

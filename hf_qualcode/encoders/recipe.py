@@ -30,7 +30,7 @@ _NO_LIMIT = 10**9
 _JSON_NAMES = {dict: "an object", list: "a list", str: "a string", int: "an integer", float: "a number"}
 _SHORTEST = 3  # the special tokens around a text, and one of its own
 # Keys of config.json that say how large the model is, by a part of their name: no real model comes near.
-_LARGEST = {"layers": 10**4, "size": 10**8, "dim": 10**8, "head": 10**8, "position": 10**8, "embd": 10**8}
+_LARGEST = {"layers": 10**3, "size": 10**8, "dim": 10**8, "head": 10**8, "position": 2**22, "embd": 10**8}
 
 
 class Settings(dict[str, Any]):

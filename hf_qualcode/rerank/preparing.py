@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -105,3 +106,23 @@ def keep_float32_scores(fsdp_plugin: Any) -> None:
     # That of FSDP1 has no such field: it does not cast what the model returns.
     if hasattr(policy, "output_dtype"):
         fsdp_plugin.mixed_precision_policy = replace(policy, output_dtype=torch.float32)
+
+
+def check_checkpoint(folder: Path, *, sharded: bool) -> None:
+    """Refuses a checkpoint that lacks what resuming needs.
+
+    Args:
+        folder (`Path`): Of the checkpoint.
+        sharded (`bool`): Whether weights and optimizer are spread over processes, in files of other names.
+
+    Raises:
+        `QualcodeError`: If a file is missing.
+    """
+    if not folder.is_dir():
+        raise QualcodeError(f"no checkpoint {folder}: there is no such folder")
+    needed = ["trainer_state.json", "scheduler.pt"] + ["optimizer.pt"] * (not sharded)
+    missing = [name for name in needed if not (folder / name).is_file()]
+    if not sharded and not any(folder.glob("*.safetensors")):
+        missing.append("*.safetensors")
+    if missing:
+        raise QualcodeError(f"checkpoint {folder} is not whole: it lacks {', '.join(missing)}; resume from another")

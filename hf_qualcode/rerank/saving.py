@@ -15,6 +15,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from hf_qualcode.hub import MINILM, existing_path
 from hf_qualcode.rerank.adapters import TASK_TYPE
 from hf_qualcode.rerank.settings import (
@@ -39,7 +41,7 @@ OWN_FILES = (
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "vocab.txt",
     "vocab.json", "merges.txt", "*.model", "generation_config.json", "modules.json",
     "config_sentence_transformers.json", "sentence_bert_config.json", ADAPTER_FILE, "adapter_model.safetensors",
-    ADAPTER_SETTINGS_FILE, "fusion*", "tags*", CARD_FILE, RESULTS_FOLDER,
+    ADAPTER_SETTINGS_FILE, "fusion.safetensors", "fusion_words.json", "tags.safetensors", CARD_FILE, RESULTS_FOLDER,
 )  # fmt: skip
 _IDENTITY = "torch.nn.modules.linear.Identity"
 # What transformers writes about the place that a tokenizer was loaded from.
@@ -74,7 +76,7 @@ def save_reranker(reranker, folder: Path, *, card=None, merge: bool = False, bas
             if (workplace / "old").exists():
                 (workplace / "old").rename(folder)
             raise
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise _unwritable(folder, error) from error
     finally:
         shutil.rmtree(workplace, ignore_errors=True)
@@ -314,6 +316,9 @@ def _check_place(folder: Path) -> None:
         raise UsageError(f"{folder} is a file; name a folder to save the reranker to")
     names = sorted(entry.name for entry in folder.iterdir())
     foreign = [name for name in names if not any(fnmatch(name, pattern) for pattern in OWN_FILES)]
+    if (folder / RESULTS_FOLDER).is_dir():
+        results = {f"{RESULTS_FOLDER}/{entry.name}" for entry in (folder / RESULTS_FOLDER).iterdir()}
+        foreign += sorted(results - {RESULTS_FILE})
     if names and (foreign or not _is_reranker(folder)):
         what = f"holds {foreign[0]!r}, which is no part of a reranker" if foreign else "holds a model of another kind"
         raise UsageError(f"{folder} {what}, so it is not replaced; name a new or an empty folder")
@@ -323,10 +328,11 @@ def _is_reranker(folder: Path) -> bool:
     if (folder / ADAPTER_SETTINGS_FILE).is_file():
         return True
     try:
-        return KEY in read_json(folder / CONFIG_FILE)
+        return isinstance(read_json(folder / CONFIG_FILE).get(KEY), dict)
     except QualcodeError:
         return False
 
 
-def _unwritable(folder: Path, error: OSError) -> QualcodeError:
-    return QualcodeError(f"no reranker can be saved to {folder} ({error.strerror or error}); choose another folder")
+def _unwritable(folder: Path, error: Exception) -> QualcodeError:
+    reason = getattr(error, "strerror", None) or error
+    return QualcodeError(f"no reranker can be saved to {folder} ({reason}); choose another folder")

@@ -19,6 +19,7 @@ from hf_qualcode.rerank.config import SHARE_PREFIX, TEMPERED, RerankConfig
 from hf_qualcode.rerank.data import RankingCollator, RankingList, tokens_a_forward
 from hf_qualcode.rerank.measuring import measure
 from hf_qualcode.rerank.preparing import (
+    check_checkpoint,
     check_precision,
     check_settings,
     keep_float32_scores,
@@ -138,6 +139,20 @@ class RerankTrainer(Trainer):
             size, processes = self._train_batch_size, self.accelerator.num_processes
             rest = len(self.train_dataset) % (size * processes) or size * processes
             batch["grades"][max(0, rest - self.accelerator.process_index * size) :] = losses.PADDING_GRADE
+
+    def train(self, resume_from_checkpoint=None, *arguments, **options):
+        """As `Trainer.train`, after a look at what it begins with.
+
+        Raises:
+            `UsageError`: Without lists to train on.
+            `QualcodeError`: If the checkpoint to resume from is not whole. Without its optimizer's state training
+                would go on, to other weights.
+        """
+        if self.train_dataset is None or (has_length(self.train_dataset) and not len(self.train_dataset)):
+            raise UsageError("there are no lists to train on; give train_dataset at least one")
+        if isinstance(resume_from_checkpoint, str | Path):
+            check_checkpoint(Path(resume_from_checkpoint), sharded=self._in_step)
+        return super().train(resume_from_checkpoint, *arguments, **options)
 
     def training_step(self, model: nn.Module, inputs: Mapping[str, Any], num_items_in_batch=None) -> Tensor:
         """One micro-batch, forwards and backwards. With `chunk_size`, inputs are run twice (see `RerankConfig`)."""

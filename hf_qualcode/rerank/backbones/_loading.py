@@ -1,6 +1,7 @@
 """Model and tokenizer from a folder that nobody vouches for."""
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from hf_qualcode.types import QualcodeError
 CLASSIFIER = "ForSequenceClassification"
 # Longer inputs are possible where a model allows them, by `max_length`.
 _LONGEST = 8192
+_OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")
 
 
 class LoadOptions(NamedTuple):
@@ -114,6 +116,12 @@ def load_classifier(
                 None, state_dict=dict(tensors), output_loading_info=True, **extra
             )
     _refuse_missing(folder, model, set(report["missing_keys"]) - new, may_lack_head=options.training and not trained)
+    left_out = sorted(name for name in report["unexpected_keys"] if _OF_A_LAYER.search(name))
+    if left_out:
+        raise QualcodeError(
+            f"weights of {folder.name} have {left_out[0]} ({len(left_out)} such in all), for which its config.json "
+            "has no layer; it is damaged: copy or download the model again"
+        )
     if is_decoder(model_class) and "score.weight" in folder.tensor_files:
         # The head again, in all its digits.
         model.score.weight.data = folder.tensor("score.weight").float()

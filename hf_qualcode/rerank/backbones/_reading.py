@@ -161,7 +161,8 @@ class PairReader:
         ids = [*layout.head, *first, *layout.middle, *second, *layout.tail]
         if self.shares_prefix:
             shared = len(self._lead) if second[: len(self._lead)] == self._lead else 0
-            prefix_length = len(ids) - len(layout.tail) - len(second) + shared
+            # The score stands at the last token, which must be a candidate's own: an empty code may have no other.
+            prefix_length = min(len(ids) - len(layout.tail) - len(second) + shared, len(ids) - 1)
         return EncodedInput(ids, layout.type_ids(len(first), len(second)), prefix_length)
 
     def _segments(self, parts: dict) -> dict[object, "_Segment"]:
