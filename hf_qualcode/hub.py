@@ -183,7 +183,10 @@ def _check_references(folder: Path, named: str) -> None:
                 "it; copy or download the model again"
             )
     if (folder / "config.json").is_file():
-        config = _read_object(folder / "config.json", named)
+        try:
+            config = _read_object(folder / "config.json", named)
+        except QualcodeError:  # whoever loads the model says what is wrong with it
+            return
         for key in ("attn_implementation", "_attn_implementation", "experts_implementation"):
             if "/" in str(config.get(key) or ""):
                 raise QualcodeError(

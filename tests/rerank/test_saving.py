@@ -57,7 +57,7 @@ class Doubling:
         return 2 * logits
 
     def save(self, folder):
-        (folder / "fusion.json").write_text("{}")
+        (folder / "fusion_words.json").write_text("{}")
         return {"kind": "doubling"}
 
 
@@ -205,12 +205,12 @@ def test_fusion_is_saved_beside_the_model_and_can_be_left_out(folders, tmp_path)
     reranker = Reranker(load_backbone(folders["bert"], device="cpu", precision="float32"), fusion=Doubling())
     folder = reranker.save_pretrained(tmp_path / "saved")
     assert json.loads((folder / "config.json").read_text())["hf_qualcode"]["fusion"] == {"kind": "doubling"}
-    assert (folder / "fusion.json").is_file()
+    assert (folder / "fusion_words.json").is_file()
     logits = score(load(folder, fusion=False))
     np.testing.assert_allclose(score(reranker), 2 * logits, atol=1e-5)
     reranker.fusion = None
     reranker.save_pretrained(folder)
-    assert not (folder / "fusion.json").exists()
+    assert not (folder / "fusion_words.json").exists()
 
 
 def test_the_fusion_of_static_features_and_text_vectors_survives(folders, tiny_bert, tmp_path):
