@@ -40,6 +40,7 @@ from hf_qualcode.evaluation.reranking import evaluate_reranking, random_rerankin
 from hf_qualcode.evaluation.scoring import score_pairs
 from hf_qualcode.hub import check_repository, existing_path
 from hf_qualcode.metrics import quality_preference_accuracy
+from hf_qualcode.quality import dimension_names
 from hf_qualcode.rerank import RankingList, RerankConfig, RerankTrainer, lists_from_pairs, srcl_lists
 from hf_qualcode.rerank.backbones import load_backbone
 from hf_qualcode.rerank.cards import CardFacts, Result, TrainingData
@@ -75,6 +76,9 @@ class ScriptArguments:
     lists_split: str = field(default="train", metadata={"help": "Split of --lists."})
     pairs: str | None = field(default=None, metadata={"help": "Make lists of these pairs: qualcode:DIR or a Hub id."})
     pairs_config: str | None = field(default=None, metadata={"help": "Configuration of --pairs, such as all-pairs."})
+    qualities: str | None = field(
+        default=None, metadata={"help": "Only pairs of these qualities, for example speed,memory; defaults to all."}
+    )
     num_low: int = field(default=4, metadata={"help": "Relevant programs of low quality a list (section 5.4)."})
     num_irrelevant: int | None = field(
         default=None, metadata={"help": "Programs of other problems a list; defaults to 1, of srcl to 5 (5.4, 6.1)."}
@@ -255,7 +259,7 @@ def read_data(script: ScriptArguments, args: TrainingSettings) -> Data:
     if script.lists is not None:
         lists = read_lists(script.lists, script.lists_config, script.lists_split)
     else:
-        given = load_pairs(script.pairs, script.pairs_config).pairs
+        given = of_qualities(load_pairs(script.pairs, script.pairs_config).pairs, script.qualities)
         if script.fold is not None:
             folds = assign_folds(given, script.num_folds, script.split_seed)
             if script.fold not in folds:
@@ -263,7 +267,9 @@ def read_data(script: ScriptArguments, args: TrainingSettings) -> Data:
             pairs = [pair for pair, fold in zip(given, folds, strict=True) if fold == script.fold]
             held_out = {pair.problem_id for pair in pairs}
             if script.max_eval_lists:
-                relevance = [each for each in load_lists(script.pairs) if each.problem_id in held_out]
+                asked = {pair.instruction for pair in pairs}
+                lists = [each for each in load_lists(script.pairs) if each.problem_id in held_out]
+                relevance = [each for each in lists if script.qualities is None or each.instruction in asked]
             given = training_pairs(given, folds, script.fold)
         lists = lists_from_pairs(
             given,
@@ -284,6 +290,19 @@ def read_data(script: ScriptArguments, args: TrainingSettings) -> Data:
     lists = drawn(lists, script.num_lists, script.split_seed)
     pairs = drawn(pairs, script.max_eval_pairs, script.split_seed)
     return Data(lists, pairs, drawn(relevance, script.max_eval_lists, script.split_seed), left_out)
+
+
+def of_qualities(pairs: list[PreferencePair], qualities: str | None) -> list[PreferencePair]:
+    """The pairs about these qualities alone, named as in `--quality` of the commands."""
+    if qualities is None:
+        return pairs
+    names = {name.strip() for name in qualities.split(",")}
+    if not names <= set(dimension_names()):
+        raise UsageError(f"--qualities {qualities}: choose from {', '.join(dimension_names())}")
+    chosen = [pair for pair in pairs if set(pair.dimensions) <= names]
+    if not chosen:
+        raise QualcodeError(f"no pair of the data is about {qualities} alone; name other qualities, or other data")
+    return chosen
 
 
 def store_lists(script: ScriptArguments, args: TrainingSettings, lists: list[RankingList]) -> Path | None:

@@ -26,6 +26,7 @@ LEVELS = {
     "threads": 0,
     "registration": 0,
     "resampling": 0,
+    "smollm2": 0,
     "encoders": 1,
     "languages": 1,
     "quality": 1,

@@ -30,16 +30,17 @@ class RowWriter:
         folder (`Path`): The data set's.
         config (`str`): Name of the configuration.
         features (`Features`): Its columns.
+        split (`str`, *optional*, defaults to `"test"`): Name of its only split.
 
     Attributes:
         num_rows, num_bytes (`int`): Rows so far, and their size in memory.
         file, file_bytes (`str`, `int`): Once closed, the file's path in the folder and its size.
     """
 
-    def __init__(self, folder: Path, config: str, features: Features):
+    def __init__(self, folder: Path, config: str, features: Features, split: str = SPLIT):
         self.num_rows = self.num_bytes = self.file_bytes = 0
         self.file = ""
-        self._config = config
+        self._config, self._split = config, split
         self._path = folder / config / "unfinished.parquet"
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._schema = features.arrow_schema
@@ -77,7 +78,7 @@ class RowWriter:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         # `load_dataset` caches a local folder by its card, not by its files: named for its content, a file that was
         # changed is never taken for the old one.
-        self.file = f"{self._config}/{SPLIT}-00000-of-00001-{digest[:16]}.parquet"
+        self.file = f"{self._config}/{self._split}-00000-of-00001-{digest[:16]}.parquet"
         self._path.rename(self._path.parent / Path(self.file).name)
 
     def __enter__(self) -> "RowWriter":

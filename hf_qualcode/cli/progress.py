@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 
 from tqdm import tqdm
 
@@ -15,9 +16,13 @@ class ProgressLine:
     """A `progress(stage, done, total)` callback that draws one tqdm line a stage, and nothing for short ones.
 
     On a terminal the line moves; in a log there is a new one every ten seconds.
+
+    Args:
+        note (`Callable`, *optional*): Returns what else to show at the end of the line, such as tokens so far.
     """
 
-    def __init__(self):
+    def __init__(self, note: Callable[[], str] | None = None):
+        self._note = note
         self._stage: str | None = None
         self._bar: tqdm | None = None
         self._started = 0.0
@@ -31,7 +36,8 @@ class ProgressLine:
         if not sys.stderr.isatty():
             if elapsed - self._logged >= _LOG_INTERVAL_S:
                 self._logged = elapsed
-                sys.stderr.write(tqdm.format_meter(done, total, elapsed, prefix=stage, ncols=0) + "\n")
+                note = self._note() if self._note is not None else ""
+                sys.stderr.write(tqdm.format_meter(done, total, elapsed, prefix=stage, ncols=0, postfix=note) + "\n")
             return
         if self._bar is None:
             if elapsed < _PATIENCE_S:
@@ -48,6 +54,8 @@ class ProgressLine:
             )
             self._bar.start_t = time.time() - elapsed
         self._bar.total = total
+        if self._note is not None:
+            self._bar.set_postfix_str(self._note(), refresh=False)
         self._bar.update(done - self._bar.n)
 
     def close(self) -> None:

@@ -51,7 +51,8 @@ class Language:
     - `@idle`: code without content worth finding (imports, package lines).
 
     Attributes:
-        name (`str`): Module name in `hf_qualcode.languages`.
+        name (`str`): Module name in `hf_qualcode.languages`, and what fenced code blocks are marked with.
+        title (`str`): What people call it.
         suffixes (`tuple[str, ...]`): File name endings, with the dot, lower case.
         load_grammar (`Callable[[str], object]`): Takes a suffix and returns the grammar's pointer. Imports the wheel
             only when called.
@@ -73,6 +74,7 @@ class Language:
     """
 
     name: str
+    title: str
     suffixes: tuple[str, ...]
     load_grammar: Callable[[str], object]
     query: str

@@ -12,6 +12,7 @@ def load_grammar(suffix: str) -> object:
 
 LANGUAGE = Language(
     name="c",
+    title="C",
     suffixes=(".c", ".h"),
     load_grammar=load_grammar,
     name_of=name_of,

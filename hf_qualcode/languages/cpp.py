@@ -32,6 +32,7 @@ def prepare(source: bytes) -> bytes:
 
 LANGUAGE = Language(
     name="cpp",
+    title="C++",
     suffixes=(".cpp", ".cc", ".cxx", ".c++", ".hpp", ".hh", ".hxx", ".h++", ".ipp", ".inl", ".tpp", ".cu", ".cuh"),
     load_grammar=load_grammar,
     name_of=name_of,

@@ -22,6 +22,7 @@ def name_of(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes)
 
 LANGUAGE = Language(
     name="go",
+    title="Go",
     suffixes=(".go",),
     load_grammar=load_grammar,
     name_of=name_of,

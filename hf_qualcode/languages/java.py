@@ -11,6 +11,7 @@ def load_grammar(suffix: str) -> object:
 
 LANGUAGE = Language(
     name="java",
+    title="Java",
     suffixes=(".java",),
     load_grammar=load_grammar,
     query="""

@@ -12,6 +12,7 @@ def load_grammar(suffix: str) -> object:
 
 LANGUAGE = Language(
     name="javascript",
+    title="JavaScript",
     suffixes=(".js", ".mjs", ".cjs", ".jsx"),
     load_grammar=load_grammar,
     interpreters=("node", "nodejs", "deno", "bun"),

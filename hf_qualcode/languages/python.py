@@ -12,6 +12,7 @@ def load_grammar(suffix: str) -> object:
 
 LANGUAGE = Language(
     name="python",
+    title="Python",
     suffixes=(".py", ".pyi", ".pyw"),
     load_grammar=load_grammar,
     interpreters=("python", "pypy", "ipython"),

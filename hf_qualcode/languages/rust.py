@@ -23,6 +23,7 @@ def name_of(definition: tree_sitter.Node, name: tree_sitter.Node, source: bytes)
 
 LANGUAGE = Language(
     name="rust",
+    title="Rust",
     suffixes=(".rs",),
     load_grammar=load_grammar,
     name_of=name_of,

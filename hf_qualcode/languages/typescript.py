@@ -14,6 +14,7 @@ def load_grammar(suffix: str) -> object:
 
 LANGUAGE = Language(
     name="typescript",
+    title="TypeScript",
     suffixes=(".ts", ".mts", ".cts", ".tsx"),
     load_grammar=load_grammar,
     interpreters=("ts-node", "tsx"),

@@ -3,6 +3,7 @@
 A dimension is a module of this package that sets `PLACE`, its place in instructions. It has
 
 - `PHRASE`, `NEGATED_PHRASE`: what instructions call it ("fast", "slow");
+- `GUIDELINES`: how to write code of high or low quality in it, for synthesis (`guidelines`);
 - `PRAISE`, `BLAME`, `RESOURCES` and, where there are any, `EFFORTS`: words by which `wishes` knows it in free text;
 - `UNIT`: of its values; lower is better;
 - `POSITIVE_IS_DRAWN`, `is_pair`, `reason_without_pair`: how a problem's best and worst program are chosen;

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from hf_qualcode.quality.guidelines import Guideline
+
 
 PLACE = 3
 PHRASE = "maintainable"
@@ -25,6 +27,72 @@ EFFORTS = (
     *("read", "maintain", "understand", "change", "modify", "extend", "follow", "debug", "test", "edit", "review"),
     *("update", "refactor", "grasp", "comprehend", "reuse", "adapt", "keep", "reading", "maintenance"),
     *("understanding",),
+)
+
+# What authors of training data are told (SynH-Rank, section 4.1, Table 2).
+GUIDELINES = (
+    Guideline(
+        "structure",
+        high=(
+            "Give every function or class a single responsibility and a short body.",
+            "Separate reading, computing and writing behind clear interfaces with explicit parameters and return "
+            "values.",
+            "Avoid duplicated code: put shared steps into one helper.",
+            "Keep the hierarchy of calls and classes shallow.",
+        ),
+        low=(
+            "Put everything into one long function that reads, computes and writes.",
+            "Build deep hierarchies of classes or calls that add nothing.",
+            "Mix levels of abstraction: handle details of parsing between steps of the algorithm.",
+            "Copy and paste similar blocks in place of sharing a helper.",
+        ),
+    ),
+    Guideline(
+        "readability",
+        high=(
+            "Use descriptive names for variables, functions and parameters, in snake_case.",
+            "Keep the control flow linear: return early, and keep nesting flat.",
+            "Name constants in place of magic numbers, and explain intent in short docstrings.",
+            "Write one statement a line, in a consistent layout.",
+        ),
+        low=(
+            "Use cryptic one-letter or misleading names.",
+            "Nest conditions and loops deeply in place of returning early.",
+            "Use magic numbers and dense one-line expressions with nested conditional expressions.",
+            "Leave out comments and docstrings, or leave commented-out code behind.",
+        ),
+    ),
+    Guideline(
+        "robustness",
+        high=(
+            "Catch only the specific exceptions that can occur, and let all others pass.",
+            "Handle edge cases, such as empty input, explicitly.",
+            "Check arguments early and raise errors with clear messages.",
+            "Release resources with context managers.",
+        ),
+        low=(
+            "Use bare `except:` clauses that swallow every error.",
+            "Hide root causes: return a default value when something goes wrong, and say nothing.",
+            "Rely on accidents of the input in place of checking edge cases.",
+            "Leave variables and parameters unused, and branches that can never run.",
+        ),
+    ),
+    Guideline(
+        "modernity",
+        high=(
+            "Write modern code for the current version of the language: in Python 3 f-strings, `pathlib`, "
+            "`enumerate`, `zip`, unpacking, dataclasses and type hints where they help.",
+            "Import only what is used, one import a line, at the top.",
+            "Use the standard library in place of code of your own for common tasks.",
+        ),
+        low=(
+            "Use deprecated or outdated patterns: `%` formatting, `range(len(x))` loops, `type(x) == list`, "
+            "classes that inherit from `object`.",
+            "Share state by global variables that functions change.",
+            "Use wildcard imports, and shadow built-in names such as `list`, `sum` and `max`.",
+            "Write by hand what the standard library offers.",
+        ),
+    ),
 )
 
 POSITIVE_IS_DRAWN = True  # all programs without smells are equally good

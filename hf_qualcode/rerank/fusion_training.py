@@ -21,7 +21,7 @@ _LEARNING_RATE = 1e-2
 _DECAY = 0.1
 # What counts for a map that is right about odds, beside one that orders well.
 _CALIBRATION = 0.3
-_EVENNESS = 0.1
+_EVENNESS = 0.5
 _QUERIES_A_STEP = 200
 _NEGATIVES_A_STEP = 800
 

@@ -7,14 +7,24 @@ machine, whatever order the data came in. Store lists (`lists_to_dataset`), and 
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
 
 from hf_qualcode.benchmark.drawing import Draws
 from hf_qualcode.quality import dimension_names, instruction_for
+from hf_qualcode.rerank.list_parts import (
+    BEST_GRADE,
+    LOW_GRADE,
+    Choice,
+    Group,
+    Pool,
+    check_numbers,
+    chosen,
+    drawn,
+    finished,
+)
 from hf_qualcode.rerank.ranking_list import RankingList, lists_from_dataset, lists_to_dataset
-from hf_qualcode.types import PreferencePair, QualcodeError, UsageError
+from hf_qualcode.types import PreferencePair, QualcodeError
 
 
 __all__ = [
@@ -25,8 +35,6 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 HIGH, LOW = "high", "low"
-# Three levels of relevance (SynH-Rank, section 4.2).
-BEST_GRADE, LOW_GRADE, IRRELEVANT_GRADE = 2, 1, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,31 +55,6 @@ class GradedVariant:
     query: str
     code: str
     level: str
-
-
-@dataclass(slots=True)
-class _Group:
-    """All programs of one task under one instruction, sorted."""
-
-    task_id: str
-    dimension: str
-    instruction: str
-    query: str
-    high: list[str] = field(default_factory=list)
-    low: list[str] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        return f"{self.task_id}/{self.dimension}"
-
-
-class _Choice(NamedTuple):
-    """A list before its irrelevant candidates are drawn."""
-
-    group: _Group
-    number: int
-    codes: tuple[str, ...]
-    grades: tuple[int, ...]
 
 
 def build_lists(
@@ -107,16 +90,16 @@ def build_lists(
             both good and bad, or one task has two queries.
         `UsageError`: On numbers out of range.
     """
-    _check_numbers(num_low=(num_low, 1), num_irrelevant=(num_irrelevant, 0))
+    check_numbers(num_low=(num_low, 1), num_irrelevant=(num_irrelevant, 0))
     groups, pool = _read_variants(variants)
     choices = []
     for group in groups:
-        for number in _chosen(group, one_list_per_query, seed):
+        for number in chosen(group, one_list_per_query, seed):
             best = group.high[number]
-            low = _drawn(group.low, num_low, Draws(seed, "low", group.name, best))
+            low = drawn(group.low, num_low, Draws(seed, "low", group.name, best))
             grades = (BEST_GRADE, *[LOW_GRADE] * len(low))
-            choices.append(_Choice(group, number, (best, *low), grades))
-    return _finished(choices, pool, num_irrelevant, negate, seed)
+            choices.append(Choice(group, number, (best, *low), grades))
+    return finished(choices, pool, num_irrelevant, negate, seed)
 
 
 def srcl_lists(
@@ -137,15 +120,15 @@ def srcl_lists(
     Raises:
         `QualcodeError`, `UsageError`: As `build_lists`.
     """
-    _check_numbers(num_irrelevant=(num_irrelevant, 1))
+    check_numbers(num_irrelevant=(num_irrelevant, 1))
     groups, pool = _read_variants(variants)
     choices = []
     for group in groups:
-        numbers = _chosen(group, one_list_per_query, seed)
-        relevant = _drawn(sorted(group.high + group.low), len(numbers), Draws(seed, "relevant", group.name))
+        numbers = chosen(group, one_list_per_query, seed)
+        relevant = drawn(sorted(group.high + group.low), len(numbers), Draws(seed, "relevant", group.name))
         for number, code in zip(numbers, relevant, strict=True):
-            choices.append(_Choice(group, number, (code,), (1,)))
-    return _finished(choices, pool, num_irrelevant, None, seed)
+            choices.append(Choice(group, number, (code,), (1,)))
+    return finished(choices, pool, num_irrelevant, None, seed)
 
 
 def lists_from_pairs(
@@ -174,13 +157,13 @@ def lists_from_pairs(
     Raises:
         `QualcodeError`, `UsageError`: As `build_lists`.
     """
-    _check_numbers(num_low=(num_low, 1), num_irrelevant=(num_irrelevant, 0))
-    groups: dict[tuple[str, ...], _Group] = {}
+    check_numbers(num_low=(num_low, 1), num_irrelevant=(num_irrelevant, 0))
+    groups: dict[tuple[str, ...], Group] = {}
     lower: dict[tuple[str, ...], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    pool = _Pool()
+    pool = Pool()
     for pair in pairs:
         key = (pair.problem_id, "+".join(pair.dimensions), pair.instruction, pair.query)
-        groups.setdefault(key, _Group(*key))
+        groups.setdefault(key, Group(*key))
         if pair.positive == pair.negative:
             raise QualcodeError(f"pair {pair.id!r} prefers a program to itself; both texts are equal")
         lower[key][pair.positive].add(pair.negative)
@@ -191,16 +174,16 @@ def lists_from_pairs(
     for key, group in sorted(groups.items()):
         positives = sorted(lower[key])
         draws = Draws(seed, "best", group.name, group.instruction)
-        drawn = draws.below(len(positives)) if one_list_per_query else None
+        one = draws.below(len(positives)) if one_list_per_query else None
         for place, best in enumerate(positives):
             number = numbers[group.name]
             numbers[group.name] += 1
-            if drawn not in (None, place):
+            if one not in (None, place):
                 continue
-            low = _drawn(sorted(lower[key][best]), num_low, Draws(seed, "low", group.name, best))
+            low = drawn(sorted(lower[key][best]), num_low, Draws(seed, "low", group.name, best))
             grades = (BEST_GRADE, *[LOW_GRADE] * len(low))
-            choices.append(_Choice(group, number, (best, *low), grades))
-    return _finished(choices, pool, num_irrelevant, negate, seed)
+            choices.append(Choice(group, number, (best, *low), grades))
+    return finished(choices, pool, num_irrelevant, negate, seed)
 
 
 def negated_instruction(instruction: str) -> str:
@@ -220,54 +203,15 @@ def negated_instruction(instruction: str) -> str:
     )
 
 
-class _Pool:
-    """All distinct texts, and to which tasks and queries each is relevant."""
-
-    def __init__(self):
-        self._queries: dict[str, set[str]] = defaultdict(set)
-        self._tasks: dict[str, set[str]] = defaultdict(set)
-        self._texts: list[str] = []
-
-    def add(self, task_id: str, query: str, code: str) -> None:
-        self._tasks[code].add(task_id)
-        self._queries[code].add(query)
-
-    def irrelevant(self, choice: _Choice, size: int, seed: int) -> list[str]:
-        """`size` distinct texts that are relevant neither to the task nor to its query, drawn for this list."""
-        if len(self._texts) != len(self._tasks):
-            self._texts = sorted(self._tasks)
-        group, drawn = choice.group, []
-        draws = Draws(seed, "irrelevant", group.name, group.instruction, choice.codes[0])
-        places = draws.permutation(len(self._texts)) if size else ()
-        for place in places:
-            code = self._texts[place]
-            if group.task_id not in self._tasks[code] and group.query not in self._queries[code]:
-                drawn.append(code)
-            if len(drawn) == size:
-                return drawn
-        if len(drawn) < size:
-            raise QualcodeError(
-                f"task {group.task_id!r} needs {size} irrelevant programs and other tasks have {len(drawn)}; give "
-                "programs of more tasks, or a smaller num_irrelevant"
-            )
-        return drawn
-
-
-def _check_numbers(**numbers: tuple[int, int]) -> None:
-    for name, (value, smallest) in numbers.items():
-        if value < smallest:
-            raise UsageError(f"{name} is {value}; expected {smallest} or more")
-
-
-def _read_variants(variants: Iterable[GradedVariant]) -> tuple[list[_Group], _Pool]:
+def _read_variants(variants: Iterable[GradedVariant]) -> tuple[list[Group], Pool]:
     """Groups that can make a list, sorted, and the texts of all."""
-    groups: dict[tuple[str, str], _Group] = {}
-    pool = _Pool()
+    groups: dict[tuple[str, str], Group] = {}
+    pool = Pool()
     for each in variants:
         if each.level not in (HIGH, LOW):
             raise QualcodeError(f"a program of task {each.task_id!r} has level {each.level!r}; expected high or low")
         group = groups.setdefault(
-            (each.task_id, each.dimension), _Group(each.task_id, each.dimension, each.instruction, each.query)
+            (each.task_id, each.dimension), Group(each.task_id, each.dimension, each.instruction, each.query)
         )
         if (group.instruction, group.query) != (each.instruction, each.query):
             raise QualcodeError(
@@ -297,39 +241,3 @@ def _read_variants(variants: Iterable[GradedVariant]) -> tuple[list[_Group], _Po
             len(groups) - len(usable), len(groups),
         )  # fmt: skip
     return usable, pool
-
-
-def _chosen(group: _Group, one_list_per_query: bool, seed: int) -> list[int]:
-    """The good programs of a group that get a list, by number."""
-    if one_list_per_query:
-        return [Draws(seed, "best", group.name).below(len(group.high))]
-    return list(range(len(group.high)))
-
-
-def _drawn(codes: list[str], size: int, draws: Draws) -> list[str]:
-    places = draws.permutation(len(codes))
-    return [codes[next(places)] for _ in range(min(size, len(codes)))]
-
-
-def _finished(
-    choices: list[_Choice], pool: _Pool, num_irrelevant: int, negate: Callable[[str], str] | None, seed: int
-) -> list[RankingList]:
-    if not choices:
-        raise QualcodeError("no list can be made of no pairs")
-    lists = []
-    for choice in choices:
-        irrelevant = pool.irrelevant(choice, num_irrelevant, seed)
-        each = RankingList(
-            id=f"{choice.group.name}/{choice.number}",
-            instruction=choice.group.instruction,
-            query=choice.group.query,
-            codes=(*choice.codes, *irrelevant),
-            grades=(*choice.grades, *[IRRELEVANT_GRADE] * len(irrelevant)),
-            problem_id=choice.group.task_id,
-        )
-        lists.append(each)
-        if negate is not None:
-            swapped = {BEST_GRADE: LOW_GRADE, LOW_GRADE: BEST_GRADE}
-            grades = tuple(swapped.get(grade, grade) for grade in each.grades)
-            lists.append(replace(each, id=f"{each.id}/negated", instruction=negate(each.instruction), grades=grades))
-    return sorted(lists, key=lambda each: each.id)

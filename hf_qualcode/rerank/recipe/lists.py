@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hf_qualcode.benchmark.drawing import Draws, draw_key
-from hf_qualcode.quality import dimension_names
+from hf_qualcode.quality import dimension_names, instruction_for
 from hf_qualcode.rerank.lists import RankingList
-from hf_qualcode.rerank.paraphrases import paraphrase
 from hf_qualcode.rerank.recipe.sources import RelevantPairs
 from hf_qualcode.rerank.tags import NUM_LEVELS, judgement
 
@@ -64,7 +63,7 @@ def reading_lists(
             lists.append(
                 RankingList(
                     id=f"lesson/{number}" + "/negated" * negated,
-                    instruction=paraphrase(names, negated, draws), query=source.queries[row], codes=texts,
+                    instruction=instruction_for(names, negated=negated), query=source.queries[row], codes=texts,
                     grades=(*[1] * _NUM_JUDGEMENTS, *[0] * len(others)), teacher_scores=tuple(liked.tolist()),
                 )
             )  # fmt: skip

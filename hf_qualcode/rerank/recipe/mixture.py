@@ -25,7 +25,7 @@ START = FusionWeights(
     quality_weights=(1.0,) * len(dimension_names()),
 )  # fmt: skip
 _GRID = {
-    "literal_weight": (3.0, 6.0, 9.0), "slope": (0.3, 0.4, 0.5, 0.7), "threshold": (-1.0, 0.0, 1.0, 2.0, 3.0)
+    "literal_weight": (2.0, 4.0, 6.0), "slope": (0.2, 0.3, 0.4, 0.5, 0.8), "threshold": (-2.0, -1.0, 0.0, 1.0, 2.0)
 }  # fmt: skip
 _NUM_IRRELEVANT = 99
 _CUT = 10

@@ -45,11 +45,11 @@ class Recipe:
     num_layers: int = 3
     learning_rate: float = 1.5e-3
     lists_a_step: int = 8
-    lessons: int = 4800
+    lessons: int = 6400
     warm_lessons: int = 400
     model_weight: float = 0.1
     relevance_weight: float = 0.3
-    num_inner_folds: int = 3
+    num_inner_folds: int = 4
 
 
 DEFAULT = Recipe()
