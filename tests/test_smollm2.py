@@ -2,14 +2,12 @@
 
 import hashlib
 import json
-import sys
 import zipfile
 
 import pytest
 
 from hf_qualcode import smollm2
 from hf_qualcode.cli.main import main
-from hf_qualcode.types import QualcodeError, UsageError
 
 
 gguf = pytest.importorskip("gguf", reason="the package gguf is not installed (extra `offline`)")

@@ -32,9 +32,9 @@ MIN_BYTES = 1_000_000
 MEMORY_FACTOR = 1.5
 # Of a few candidates in one run; each has limits of its own inside.
 CANDIDATES_PER_RUN = 6
-LIMITS = Limits(cpu_seconds=600, wall_seconds=2000, memory_bytes=2 << 30, output_bytes=8 << 20, file_bytes=128 << 20)
+LIMITS = Limits(cpu_seconds=600, wall_seconds=8000, memory_bytes=2 << 30, output_bytes=8 << 20, file_bytes=128 << 20)
 # A change of how a pair is run, measured or judged makes results of before no longer count.
-VERSION = 3
+VERSION = 4
 
 OUTCOMES = {
     "verified": "does the same, and its quality differs as it should",

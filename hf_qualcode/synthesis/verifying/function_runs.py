@@ -26,6 +26,8 @@ LARGEST_SCALE = 6_000.0
 FIRST_GROWTH = 8.0
 LEAST_GROWTH = 1.25
 MOST_STEPS = 16
+# CPU time of all steps; what was reached by then counts.
+GROWING_SECONDS = 8.0
 # Growth that is checked where only equality is asked.
 EQUALITY_SCALES = (2.0, 6.0)
 
@@ -138,7 +140,10 @@ def _grow(pair: tuple[dict, dict], calls: list[Call], mode: str, links: dict, tr
     """The greatest scale within the time; `None` where the versions differ on the way."""
     scale, growth = 1.0, FIRST_GROWTH
     best = {"mode": mode, "scale": 1.0, "peaks": [0, 0], "calls": []}
+    begin = time.thread_time()
     for _ in range(MOST_STEPS):
+        if time.thread_time() - begin > GROWING_SECONDS:
+            break
         wanted = scale * growth
         tried = [(call, _try(pair, call, traced)) for call in (_grow_to(one, wanted, mode, links) for one in calls)
                  if call is not None]  # fmt: skip

@@ -13,7 +13,7 @@ from hf_qualcode.synthesis.verifying.runs import TooLongError, in_child
 
 
 COMPARERS = {"function": function_runs.compare, "program": program_runs.compare}
-CANDIDATE_SECONDS = 240.0
+CANDIDATE_SECONDS = 90
 
 
 def main() -> None:

@@ -16,7 +16,6 @@ from hf_qualcode.synthesis.verifying.runs import TooLongError, in_child, limited
 
 
 RUN_SECONDS = 5.0
-WALL_SECONDS = 60.0
 ENOUGH_SECONDS = 0.3
 ENOUGH_BYTES = 16_000_000
 ROUNDS = 3
@@ -83,7 +82,7 @@ def compare(job: dict, code: str, measure: str) -> dict:
 
 def _run(version, stdin: bytes, traced: bool = False) -> dict:
     """One run: `outcome` (`"ok"`, `"failed"`, `"too_long"`), `output` (a digest), `seconds`, `peak`."""
-    done = in_child(lambda: _run_here(version, stdin, traced), WALL_SECONDS)
+    done = in_child(lambda: _run_here(version, stdin, traced), round(2 * TRACING_SLOWDOWN * RUN_SECONDS))
     return done or {"outcome": "too_long"}
 
 

@@ -2,12 +2,16 @@
 
 import json
 import os
+import resource
 import select
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+
+WALL_FACTOR = 30
 
 
 class TooLongError(BaseException):
@@ -29,14 +33,21 @@ def limited(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def in_child(function: Callable[[], Any], wall_seconds: float) -> Any | None:
-    """What a function returns (JSON-able), called in a fork of this process; `None` where that ends otherwise."""
+def in_child(function: Callable[[], Any], cpu_seconds: int) -> Any | None:
+    """What a function returns (JSON-able), called in a fork of this process; `None` where that ends otherwise.
+
+    Args:
+        function (`Callable`): What to call.
+        cpu_seconds (`int`): After that much CPU time the fork is ended. A busy machine is not its fault, so the wall
+            time that it may take is many times as long, and only ends what waits for ever.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         code = 1
         try:
             os.close(reading)
+            resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
             answer = json.dumps(function()).encode()
             while answer:
                 answer = answer[os.write(writing, answer) :]
@@ -44,7 +55,7 @@ def in_child(function: Callable[[], Any], wall_seconds: float) -> Any | None:
         finally:
             os._exit(code)
     os.close(writing)
-    parts, deadline = [], time.monotonic() + wall_seconds
+    parts, deadline = [], time.monotonic() + WALL_FACTOR * cpu_seconds
     while True:
         ready, _, _ = select.select([reading], [], [], max(0.0, deadline - time.monotonic()))
         part = os.read(reading, 1 << 16) if ready else b""

@@ -19,7 +19,6 @@ from hf_qualcode.synthesis.plan import Request
 from hf_qualcode.synthesis.store import Record, RunStore
 from hf_qualcode.synthesis.writers._base import Progress, Tally, WriterSettings, length_of, missing_requests
 from hf_qualcode.synthesis.writers._chat import (
-    Endpoint,
     Reply,
     UnreadableReply,
     body_of,
