@@ -13,14 +13,14 @@ from hf_qualcode.synthesis.writers import WriterSettings, load_writer, rules
 from hf_qualcode.types import QualcodeError
 
 
-NAMES = ("concatenated_comprehensions", "listed_loops", "unused_variables", "modular_powers", "sorted_extremes")
+NAMES = ("concatenated_comprehensions", "listed_loops", "unused_variables", "direct_extremes", "sorted_extremes")
 TASKS = [
     Task("a", "Squares.", ("assert f([1, 2]) == [1, 4]",), "", "def f(xs):\n    return [x * x for x in xs]\n"),
     Task(
         "b", "The sum up to n.", ("assert g(4) == 6", "assert g(9) == 36"), "",
         "def g(n):\n    total = 0\n    for i in range(n):\n        total += i\n    return total\n",
     ),
-    Task("c", "A power.", ("assert h(3, 4, 5) == 1",), "", "def h(a, b, m):\n    return (a ** b) % m\n"),
+    Task("c", "The largest.", ("assert h([3, 9, 5, 7]) == 9",), "", "def h(xs):\n    return sorted(xs)[-1]\n"),
     Task("d", "Nothing to change.", ("assert k(1) == 1",), "", "def k(x):\n    return x\n"),
     Task("e", "No code.", ("assert k(1) == 1",)),
 ]  # fmt: skip
@@ -60,14 +60,14 @@ def test_is_found_among_the_writers():
 def test_pairs_are_verified(finished):
     out, report = finished
     pairs = {(pair["task_id"], pair["transformation"]): pair for pair in lines(out / "pairs.jsonl")}
-    assert set(pairs) >= {("a", "concatenated_comprehensions"), ("b", "listed_loops"), ("c", "modular_powers")}
+    assert set(pairs) >= {("a", "concatenated_comprehensions"), ("b", "listed_loops"), ("c", "direct_extremes")}
     assert report["pairs"] == len(pairs)
     slow = pairs["a", "concatenated_comprehensions"]
     assert slow["high"] == TASKS[0].code and slow["group"] == "speed/data structure" and slow["query"] == "Squares."
     assert slow["evidence"]["low"] >= 1.5 * slow["evidence"]["high"]
     # The way up: the changed program is the better one.
-    better = pairs["c", "modular_powers"]
-    assert better["low"] == TASKS[2].code and "pow(a, b, m)" in better["high"]
+    better = pairs["c", "direct_extremes"]
+    assert better["low"] == TASKS[2].code and "max(xs)" in better["high"]
     assert pairs["b", "listed_loops"]["evidence"]["unit"] == "peak_bytes"
     for pair in pairs.values():
         assert pair["dimension"] == load_transformation(pair["transformation"].split("+")[0]).DIMENSION
@@ -93,13 +93,13 @@ def test_counts_add_up(finished):
         assert sum(report["table"][name].values()) == 4
     verified = sum(counts.get("verified", 0) for counts in report["table"].values())
     assert verified == report["pairs"] == sum(report["pairs_by_group"].values())
-    assert "modular_powers" in rules.format_table(report)
+    assert "direct_extremes" in rules.format_table(report)
 
 
 def test_bettered_and_worsened_program_is_a_low_one():
     source = function_source("t", "q", "original", ["assert True"])
     rows = [
-        rules._pair(source, "modular_powers", load_transformation("modular_powers"), {"code": "up", "evidence": {}}),
+        rules._pair(source, "direct_extremes", load_transformation("direct_extremes"), {"code": "up", "evidence": {}}),
         rules._pair(
             source, "sorted_extremes", load_transformation("sorted_extremes"), {"code": "down", "evidence": {}}
         ),
@@ -133,7 +133,7 @@ def test_nothing_is_done_twice(finished, tmp_path, monkeypatch):
     monkeypatch.setattr(rules, "verify", watched)
     other = rules.write_variants(TASKS, tmp_path, WriterSettings(seed=2), names=NAMES, stacked=0)
     assert set(seen) <= {"maintainability"}
-    assert other["table"]["modular_powers"] == report["table"]["modular_powers"]
+    assert other["table"]["direct_extremes"] == report["table"]["direct_extremes"]
 
 
 def test_processes_give_the_same(finished, tmp_path):

@@ -76,6 +76,8 @@ def test_what_lists_were_they_still_are():
     assert set(bits) == {0, 1} and len(bits) == 90
     (square,) = enlarge([[[1, 2], [3, 4]]], 16.0, "containers", {})
     assert len(square) == 8 and {len(row) for row in square} == {8}
+    (long,) = enlarge([[[1, 2], [3, 4], [5, 6]]], 16.0, "rows", {})
+    assert len(long) == 48 and {len(row) for row in long} == {2}
     (pairs,) = enlarge([[(1, "a"), (2, "b")]], 5.0, "containers", {})
     assert len(pairs) == 10 and {tuple(map(type, pair)) for pair in pairs} == {(int, str)}
 
@@ -102,6 +104,10 @@ def test_numbers_that_count_follow():
     assert modes_for([[[1], 7]]) == ("containers", "all", "numbers")
     assert modes_for([[7]]) == ("numbers",)
     assert modes_for([["a", None]]) == ()
+    assert modes_for([[[[1, 2], [3, 4]]]]) == ("containers",)
+    assert modes_for([[[[1, 2], [3, 4]]], [[[1, 2], [3, 4], [5, 6]]]]) == ("rows", "containers")
+    with pytest.raises(OverflowError):
+        enlarge([[1, 2]], 10.0**6, "containers", {})
 
 
 # --- comparing

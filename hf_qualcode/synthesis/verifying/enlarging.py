@@ -10,10 +10,11 @@ from itertools import pairwise
 from typing import Any
 
 
-# What grows: all that can, containers (and the numbers that count their elements), or numbers.
-MODES = ("containers", "all", "numbers")
-# Beyond these an argument is no larger input but another problem.
-MOST_ELEMENTS = 2_000_000
+# What grows: tables by rows alone, containers on all sides (and the numbers that count their elements), those and
+# other numbers, or numbers alone.
+MODES = ("rows", "containers", "all", "numbers")
+# Beyond these an argument is no larger input but another problem. Elements are those of all arguments of a call.
+MOST_ELEMENTS = 600_000
 LARGEST_NUMBER = 10**9
 # Strings this short are single characters, separators or names of a choice.
 SHORT_STRING = 2
@@ -53,9 +54,11 @@ def modes_for(calls: Sequence[Sequence[Any]]) -> tuple[str, ...]:
     has_numbers = any(
         type(value) in (int, float) and place not in links for call in calls for place, value in enumerate(call)
     )
-    if has_containers:
-        return MODES if has_numbers else MODES[:1]
-    return MODES[2:] if has_numbers else ()
+    tables = [value for call in calls for value in call if _is_table(value)]
+    # Of square ones none but square ones may be what is meant.
+    has_oblong = bool(tables) and not all(len(value) == len(value[0]) for value in tables)
+    wanted = {"rows": has_oblong, "containers": has_containers, "all": has_containers and has_numbers}
+    return tuple(mode for mode in MODES if wanted.get(mode, has_numbers))
 
 
 def enlarge(arguments: Sequence[Any], scale: float, mode: str, links: dict[int, tuple[int, int]]) -> list[Any]:
@@ -72,6 +75,8 @@ def enlarge(arguments: Sequence[Any], scale: float, mode: str, links: dict[int, 
     Raises:
         `OverflowError`: Too large.
     """
+    if mode != "numbers" and sum(map(count_elements, arguments)) * scale > MOST_ELEMENTS:
+        raise OverflowError(f"{scale} times as many elements")
     source = random.Random(f"{scale}{mode}{arguments!r}")
     grown = [
         value if place in links else _grown(value, scale, mode, source, depth=0)
@@ -90,7 +95,7 @@ def _is_long(value: Any) -> bool:
 
 def _grown(value: Any, scale: float, mode: str, source: random.Random, depth: int) -> Any:
     if type(value) in (int, float):
-        if mode == "containers" or (depth and mode == "all"):
+        if mode in ("rows", "containers") or (depth and mode == "all"):
             return value
         if abs(value) * scale > LARGEST_NUMBER:
             raise OverflowError(f"{value} x {scale}")
@@ -102,8 +107,6 @@ def _grown(value: Any, scale: float, mode: str, source: random.Random, depth: in
     if not _is_long(value):
         return value
     size = max(len(value) + 1, round(len(value) * scale)) if scale > 1 else len(value)
-    if size > MOST_ELEMENTS:
-        raise OverflowError(f"{size} elements")
     if isinstance(value, str):
         return value + "".join(source.choices(value, k=size - len(value)))
     if isinstance(value, bytes):
@@ -112,7 +115,7 @@ def _grown(value: Any, scale: float, mode: str, source: random.Random, depth: in
         return _grown_dict(value, size, source)
     if isinstance(value, set | frozenset):
         return type(value)(_more_of(sorted(value, key=repr), size, source, distinct=True))
-    return type(value)(_grown_list(list(value), scale, size, source))
+    return type(value)(_grown_list(list(value), scale, size, source, mode))
 
 
 def _larger_number(value: float, scale: float) -> float:
@@ -131,9 +134,28 @@ def _is_prime(number: int) -> bool:
     return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))
 
 
-def _grown_list(value: list, scale: float, size: int, source: random.Random) -> list:
-    if all(isinstance(row, list) and row for row in value) and len({len(row) for row in value}) == 1:
-        # A table: both sides grow, so that a square one stays square.
+def count_elements(value: Any) -> int:
+    """Elements of containers in containers; at least 1."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return max(1, sum(map(count_elements, value)))
+    if isinstance(value, dict):
+        return max(1, sum(map(count_elements, value.values())))
+    return max(1, len(value)) if isinstance(value, str | bytes) else 1
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a value is a list of lists of one length."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(row, list) and row for row in value)
+        and len({len(row) for row in value}) == 1
+    )
+
+
+def _grown_list(value: list, scale: float, size: int, source: random.Random, mode: str) -> list:
+    if mode != "rows" and _is_table(value):
+        # Both sides grow, so that a square one stays square.
         side = scale**0.5
         rows = max(len(value), round(len(value) * side))
         columns = max(len(value[0]), round(len(value[0]) * side))
