@@ -38,7 +38,7 @@ test-slow: $(TEST_STAMP)
 	$(BIN)/python -m pytest -q -m slow
 
 lint: $(TEST_STAMP)
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 
 format: $(TEST_STAMP)
 	$(BIN)/ruff check --fix .

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from datasets import load_dataset
-from hf_qualcode.synthesis.variants import Variant, write_variants
 
 from hf_qualcode.quality import instruction_for
 from hf_qualcode.rerank.data import lists_from_dataset
 from hf_qualcode.rerank.lists import build_lists, srcl_lists
 from hf_qualcode.rerank.synthetic_data_set import build_synth_rank_train
 from hf_qualcode.rerank.synthetic_lists import graded_variants, multi_condition_lists, synthetic_lists
+from hf_qualcode.synthesis.variants import Variant, write_variants
 from hf_qualcode.types import QualcodeError, UsageError
 
 
