@@ -2,9 +2,16 @@
 
 import json
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
+
+
+def pytest_configure():
+    # A shell that starts something in the background has it ignore Ctrl-C, and so do all processes that it starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -159,13 +159,19 @@ def _chosen_tasks(path: Path, settings: RunSettings, report: dict, progress: Pro
         report["tasks"]["contaminated"] = len(found.tasks) - len(tasks)
         if not tasks:
             raise QualcodeError(f"every task of {path} shares text with the test sets; name other tasks")
-    if settings.num_tasks is not None:
-        if settings.num_tasks < 1:
-            raise UsageError(f"--num-tasks {settings.num_tasks}: 1 or more is needed")
-        places = sorted(list(Draws(settings.seed, "tasks").permutation(len(tasks)))[: settings.num_tasks])
-        tasks = [tasks[place] for place in places]
+    tasks = _drawn(tasks, settings)
     report["tasks"]["used"] = len(tasks)
     return tasks
+
+
+def _drawn(tasks: Sequence, settings: RunSettings) -> Sequence:
+    """`num_tasks` of them, in their order."""
+    if settings.num_tasks is None:
+        return tasks
+    if settings.num_tasks < 1:
+        raise UsageError(f"--num-tasks {settings.num_tasks}: 1 or more is needed")
+    places = sorted(list(Draws(settings.seed, "tasks").permutation(len(tasks)))[: settings.num_tasks])
+    return [tasks[place] for place in places]
 
 
 def _filtered(
@@ -206,9 +212,7 @@ def _change_code(
     if tasks.is_dir():
         if settings.decontaminate:
             raise UsageError("--decontaminate compares statements of a task file; a CodeNet folder has none")
-        given: Sequence = read_sources(tasks)
-        if settings.num_tasks is not None:
-            given = given[: settings.num_tasks]
+        given: Sequence = _drawn(read_sources(tasks), settings)
     else:
         given = _chosen_tasks(tasks, settings, report, progress)
     out.mkdir(parents=True, exist_ok=True)

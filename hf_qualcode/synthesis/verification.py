@@ -34,7 +34,7 @@ MEMORY_FACTOR = 1.5
 CANDIDATES_PER_RUN = 6
 LIMITS = Limits(cpu_seconds=600, wall_seconds=8000, memory_bytes=2 << 30, output_bytes=8 << 20, file_bytes=128 << 20)
 # A change of how a pair is run, measured or judged makes results of before no longer count.
-VERSION = 4
+VERSION = 5
 
 OUTCOMES = {
     "verified": "does the same, and its quality differs as it should",

@@ -93,7 +93,10 @@ def test_an_interrupt_ends_all(tmp_path):
         _until(lambda: (tmp_path / "begun-one").exists() and (tmp_path / "begun-two").exists())
         workers = [int((tmp_path / f"begun-{name}").read_text()) for name in ("one", "two")]
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=_PATIENCE_S)
+        try:
+            process.communicate(timeout=_PATIENCE_S)
+        finally:
+            process.kill()  # or leaving the block waits for ever
     assert not any(map(_is_running, workers))
 
 

@@ -219,9 +219,11 @@ def _others(values: list, wanted: int, kinds: set[type], source: random.Random) 
 def _alike(value: Any, source: random.Random) -> Any:
     """A value of the same shape."""
     if type(value) is int:
-        return source.randint(min(0, value), max(10, 2 * value)) if value not in (0, 1) else source.randint(0, 1)
+        low, high = (0, 1) if value in (0, 1) else (min(0, value), max(10, 2 * value))
+        # Not `randint`, which takes most of the time of large arguments.
+        return low + int(source.random() * (high - low + 1))
     if isinstance(value, list | tuple):
-        return type(value)(_alike(one, source) for one in value)
+        return type(value)([_alike(one, source) for one in value])
     if isinstance(value, str) and len(value) > SHORT_STRING:
         return "".join(source.sample(value, len(value)))
     return value

@@ -18,6 +18,8 @@ from hf_qualcode.synthesis.verifying.runs import TooLongError, limited
 
 # One call of one version, CPU time.
 CALL_SECONDS = 1.0
+# So many times as long where `tracemalloc` looks on.
+TRACING_FACTOR = 2.5
 # Growing stops where the slower version takes this long, or where memory is asked, this much of it.
 ENOUGH_SECONDS = 0.15
 ENOUGH_BYTES = 3_500_000
@@ -27,7 +29,7 @@ FIRST_GROWTH = 8.0
 LEAST_GROWTH = 1.5
 MOST_STEPS = 14
 # CPU time of all steps; what was reached by then counts.
-GROWING_SECONDS = 5.0
+GROWING_SECONDS = 3.0
 # Growth that is checked where only equality is asked.
 EQUALITY_SCALES = (2.0, 6.0)
 
@@ -192,7 +194,7 @@ def _try(pair: tuple[dict, dict], call: Call, traced: bool) -> Tried:
             tracemalloc.start()
         begin = time.thread_time()
         try:
-            with limited(CALL_SECONDS * (4 if traced else 1)):
+            with limited(CALL_SECONDS * (TRACING_FACTOR if traced else 1)):
                 result = settled(function(*arguments, **keywords))
         except (TooLongError, RecursionError, MemoryError):
             return Tried("too_long")
