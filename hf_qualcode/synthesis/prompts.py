@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from hf_qualcode.languages import get_language
 from hf_qualcode.quality import dimension_names, get_dimension
 from hf_qualcode.quality.guidelines import Level, guideline_groups, guideline_of
-from hf_qualcode.types import UsageError
 
 
 _SYSTEM = """\
@@ -71,7 +70,7 @@ def render_prompt(
         guideline = guideline_of(group)
         sentences = "\n".join(f"- {sentence}" for sentence in guideline.of(level))
         guidelines = _GUIDELINES.format(category=guideline.category, sentences=sentences)
-    title = _title(language)
+    title = get_language(language).title
     user = _USER.format(
         title=title,
         phrase=module.PHRASE if level == "high" else module.NEGATED_PHRASE,
@@ -82,13 +81,6 @@ def render_prompt(
         query=query,
     )
     return Prompt(_SYSTEM.format(title=title).strip(), user.strip())
-
-
-def _title(language: str) -> str:
-    try:
-        return get_language(language).title
-    except (KeyError, ValueError) as error:
-        raise UsageError(f"--language {language}: nothing is known of it ({error})") from error
 
 
 @functools.cache

@@ -25,6 +25,7 @@ REASONS = {
 }
 _QUERIES, _IDS = ("query", "prompt", "text", "question"), ("id", "task_id", "problem_id")
 _TESTS = ("tests", "test_list")
+_NO_TEXT = object()
 # What TACO and APPS put around a statement.
 _AROUND = re.compile(r"\A\s*QUESTION:\s*|\s*(Use Standard Input format\s*|Use Call-Based format\s*)?ANSWER:\s*\Z")
 
@@ -101,7 +102,7 @@ def read_tasks(path: str | Path, *, max_characters: int = MAX_CHARACTERS) -> Tas
 
 
 def _rows(path: Path) -> Iterator[Any]:
-    """Values of a JSON list or of JSON lines; `None` for bytes that are no text, a text for what is no JSON."""
+    """Values of a JSON list or of JSON lines; `_NO_TEXT` for bytes that are no text, a text for what is no JSON."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -118,7 +119,7 @@ def _rows(path: Path) -> Iterator[Any]:
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError:
-            yield None
+            yield _NO_TEXT
             continue
         try:
             yield json.loads(text)
@@ -128,7 +129,7 @@ def _rows(path: Path) -> Iterator[Any]:
 
 def _task(row: Any, number: int, max_characters: int) -> Task | str:
     """The task of a row, or the key of `REASONS` that says why there is none."""
-    if row is None:
+    if row is _NO_TEXT:
         return "undecodable"
     if not isinstance(row, Mapping):
         return "no_task"
