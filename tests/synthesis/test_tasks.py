@@ -26,7 +26,8 @@ def test_so_may_an_id_and_numbers_become_texts(tmp_path, name):
 
 
 def test_tests_setup_and_code_come_along(tmp_path):
-    row = {"text": "Add.", "task_id": 3, "test_list": ["assert f()", 5], "test_setup_code": "import m", "code": "a\r\nb"}
+    row = {"text": "Add.", "task_id": 3, "test_list": ["assert f()", 5], "test_setup_code": "import m"}
+    row["code"] = "a\r\nb"
     assert read_tasks(write(tmp_path / "t.jsonl", row)).tasks == [
         Task("3", "Add.", ("assert f()",), "import m", "a\nb")
     ]
@@ -80,7 +81,7 @@ def test_a_statement_of_100_000_characters_is_left_out_unless_asked_for(tmp_path
     assert read_tasks(path, max_characters=100_000).counts == {"kept": 2}
 
 
-@pytest.mark.parametrize("end", ["Use Standard Input format\nANSWER:", "Use Call-Based format\nANSWER:", "ANSWER:", ""])
+@pytest.mark.parametrize("end", ["Use Standard Input format\nANSWER:", "Use Call-Based format\nANSWER:", "ANSWER:"])
 def test_what_taco_puts_around_a_statement_goes(tmp_path, end):
     path = write(tmp_path / "t.jsonl", {"prompt": f"\nQUESTION:\nGiven n, print it.\r\n{end}\n"})
     assert read_tasks(path).tasks[0].query == "Given n, print it."
