@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from hf_qualcode.languages import get_language, language_names
@@ -22,8 +23,7 @@ _MOST_CHARACTERS = 200_000
 # Of a text without fences, so many beginnings and ends are tried.
 _MOST_BEGINNINGS, _MOST_ENDS = 4, 12
 _MOST_CLOSINGS = 8
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
-_OPEN_THOUGHT = re.compile(r"<(think|thinking|reasoning)>")
+_THOUGHT = re.compile(r"<(think|thinking|reasoning)>")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*$")
 _ALIASES = {
     "py": "python", "python3": "python", "python2": "python", "js": "javascript", "node": "javascript",
@@ -65,7 +65,7 @@ class Answer(NamedTuple):
 class _Block(NamedTuple):
     language: str
     closings: tuple[str, ...]  # its text up to each line that could close it, the shortest first
-    rest: str  # up to the end of the answer
+    rest: str  # up to the end of the answer, where no line could
 
 
 def read_answer(text: str, finish_reason: str | None = None, language: str = "python") -> Answer:
@@ -89,12 +89,9 @@ def read_answer(text: str, finish_reason: str | None = None, language: str = "py
     if len(text) > _MOST_CHARACTERS:
         return Answer("too_long")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    spoken = _THOUGHT.sub("\n", text)
-    if "</think>" in spoken and "<think>" not in spoken:
-        spoken = spoken.rpartition("</think>")[2]  # templates that open the thought themselves
-    thought = _OPEN_THOUGHT.search(spoken)
-    if thought:
-        return Answer("truncated", fragment=spoken[: thought.start()].strip())
+    spoken, is_thinking = _spoken(text)
+    if is_thinking:
+        return Answer("truncated", fragment=spoken.strip())
     blocks = list(_blocks(spoken))
     cut = finish_reason == "length" or bool(blocks and not blocks[-1].closings)
     own = [block for block in blocks if block.language in ("", language)]
@@ -121,27 +118,40 @@ def _languages() -> frozenset[str]:
     return frozenset(language_names()) | _FOREIGN
 
 
+def _spoken(text: str) -> tuple[str, bool]:
+    """The text without thoughts, up to one that does not end; and whether there is such a one."""
+    parts, place = [], 0
+    while opening := _THOUGHT.search(text, place):
+        parts.append(text[place : opening.start()])
+        closing = f"</{opening[1]}>"
+        end = text.find(closing, opening.end())
+        if end < 0:
+            return "\n".join(parts), True
+        place = end + len(closing)
+    spoken = "\n".join((*parts, text[place:]))
+    # Templates may open the thought themselves.
+    return spoken.rpartition("</think>")[2], False
+
+
 def _blocks(text: str) -> Iterator[_Block]:
     """The fenced blocks, outermost ones only."""
     lines = text.split("\n")
-    place = 0
-    while place < len(lines):
-        opening = _FENCE.match(lines[place])
-        if not opening:
-            place += 1
-            continue
+    fences = [(number, found) for number, line in enumerate(lines) if (found := _FENCE.match(line))]
+    first = 0
+    while first < len(fences):
+        start, opening = fences[first]
         mark, label = opening[1], opening[2].strip("{}.").lower()
-        ends = [
+        closing_fences = (
             number
-            for number in range(place + 1, len(lines))
-            if (closing := _FENCE.match(lines[number]))
-            and closing[1][0] == mark[0] and len(closing[1]) >= len(mark) and not closing[2]
-        ]  # fmt: skip
-        closings = tuple("\n".join(lines[place + 1 : end]) for end in ends[:_MOST_CLOSINGS])
-        yield _Block(_ALIASES.get(label, label), closings, "\n".join(lines[place + 1 :]))
+            for number in range(first + 1, len(fences))
+            if fences[number][1][1].startswith(mark) and not fences[number][1][2]
+        )
+        ends = list(islice(closing_fences, _MOST_CLOSINGS))
+        closings = tuple("\n".join(lines[start + 1 : fences[end][0]]) for end in ends)
+        yield _Block(_ALIASES.get(label, label), closings, "" if ends else "\n".join(lines[start + 1 :]))
         if not ends:
             return
-        place = ends[_closing_of(closings)] + 1
+        first = ends[_closing_of(closings)] + 1
 
 
 def _closing_of(closings: tuple[str, ...]) -> int:

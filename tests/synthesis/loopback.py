@@ -102,7 +102,7 @@ def answer_text(kind: str, digest: str) -> str | None:
         "null": None,
         "cut_off": f"```python\n{code[: len(code) // 2]}",
         "broken": "```python\ndef solve(:\n```",
-        "surrogate": f"\ud800 {fenced}",
+        "surrogate": f"\ud800\n{fenced}",
     }[kind]
 
 
