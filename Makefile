@@ -2,10 +2,12 @@
 # make test         set up and run the tests
 #
 # Variables: PYTHON (3.11 or newer), TORCH_INDEX (a package index for torch alone; empty: pip's own),
-#            PATHS (folders for the quickstart; empty: the standard library of the interpreter).
+#            PATHS (folders for the quickstart; empty: the standard library of the interpreter),
+#            TEST_PROCESSES (that share the tests; 2).
 PYTHON ?= python3
 TORCH_INDEX ?=
 PATHS ?=
+TEST_PROCESSES ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,7 +34,7 @@ quickstart: $(RUN_STAMP)
 	$(BIN)/hf-qualcode quickstart $(PATHS)
 
 test: $(TEST_STAMP)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal
 
 test-slow: $(TEST_STAMP)
 	$(BIN)/python -m pytest -q -m slow

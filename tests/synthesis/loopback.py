@@ -177,7 +177,8 @@ class Loopback:
         return self
 
     def __exit__(self, *_):
-        self.loop.call_soon_threadsafe(self.done.set)
+        if not self.loop.is_closed():  # as it is after `close_after`
+            self.loop.call_soon_threadsafe(self.done.set)
         self.thread.join(10)
 
     # ---- answers ----

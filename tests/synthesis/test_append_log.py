@@ -135,7 +135,7 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing(tmp_path):
         out, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     number, _, said = out.strip().partition(" ")
-    assert "cannot be written (File too large); what is in it is kept: make room and run the same command again" in said
+    assert "cannot be written (File too large); what is in it is kept: make room and run the same command" in said
     rows = [json.loads(line) for line in path.read_bytes().splitlines()]
     assert [row["number"] for row in rows] == list(range(int(number) + 1))
 
