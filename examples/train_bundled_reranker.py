@@ -4,14 +4,16 @@
     python examples/train_bundled_reranker.py --codenet DIR --cosqa DIR --mbpp DIR --out FOLDER --cross-validate
 
 DIR are a Project_CodeNet folder (as for `hf-qualcode dataset build`, which is run first), the published CoSQA files
-and MBPP's `mbpp.jsonl`. The first form trains on all problems and saves an adapter. The second trains nothing that is
-kept: five folds over problems, for each seed, and a report of what every fold's reranker says of the problems it has
-not seen. It goes on where it was interrupted.
+and MBPP's `mbpp.jsonl`, whose functions are changed and the changes proven first (`hf-qualcode synthesize --writer
+rules`, the better part of an hour). The first form trains on all problems and saves an adapter. The second trains
+nothing that is kept: five folds over problems, for each seed, and a report of what every fold's reranker says of the
+problems it has not seen, and of functions changed in ways it has not seen. Both go on where they were interrupted.
 """
 
 import argparse
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -27,12 +29,16 @@ from hf_qualcode.hub import resolve_model
 from hf_qualcode.quality import dimension_names
 from hf_qualcode.quality.smells import engine_names, load_engine
 from hf_qualcode.rerank.recipe.card import bundled_card
+from hf_qualcode.rerank.recipe.function_validation import validate_functions
 from hf_qualcode.rerank.recipe.report import validation_report
 from hf_qualcode.rerank.recipe.sources import read_sources
 from hf_qualcode.rerank.recipe.training import BASE, DEFAULT, load_reader, train_bundled, train_reader
 from hf_qualcode.rerank.recipe.validation import validate
 from hf_qualcode.rerank.relevance import TextVectors
 from hf_qualcode.rerank.reranker import Reranker
+from hf_qualcode.synthesis.run import RunSettings, synthesize
+from hf_qualcode.synthesis.writers import WriterSettings
+from hf_qualcode.synthesis.writers.rules import PAIRS
 from hf_qualcode.types import QualcodeError
 
 
@@ -44,6 +50,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--codenet", type=Path, required=True, help="Project_CodeNet folder")
     parser.add_argument("--cosqa", type=Path, required=True, help="folder with CoSQA's published files")
     parser.add_argument("--mbpp", type=Path, required=True, help="folder with mbpp.jsonl")
+    parser.add_argument("--functions", type=Path, help="pairs.jsonl of the rules writer (made beside the output)")
     parser.add_argument("--out", type=Path, required=True, help="where the adapter, or the validation, goes")
     parser.add_argument("--smells", choices=engine_names(), default="sonar", help="what counts smells (sonar)")
     parser.add_argument("--seed", type=int, default=42, help="of every draw (42)")
@@ -65,6 +72,17 @@ def built_data(arguments: argparse.Namespace, progress: ProgressLine) -> dict[st
             with load_engine(arguments.smells) as smells:
                 build(name, arguments.codenet, folders[name], smells=smells, seed=arguments.seed, progress=progress)
     return folders
+
+
+def proven_functions(arguments: argparse.Namespace, progress: ProgressLine) -> Path:
+    """Pairs of functions, the given ones or those made beside the output."""
+    if arguments.functions is not None:
+        return arguments.functions
+    folder = arguments.out.with_name(f"{arguments.out.name}.functions")
+    if not (folder / PAIRS).is_file():
+        settings = RunSettings(seed=arguments.seed, num_proc=os.cpu_count() or 1)
+        synthesize(arguments.mbpp / "mbpp.jsonl", "rules", folder, settings, WriterSettings(), progress)
+    return folder / PAIRS
 
 
 def trained_reader(sources, arguments: argparse.Namespace) -> Reranker:
@@ -90,7 +108,8 @@ def main() -> int:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     with ProgressLine() as progress:
         data = built_data(arguments, progress)
-        sources = read_sources(data["qualcode"], arguments.cosqa, arguments.mbpp, seed=arguments.seed)
+        functions = proven_functions(arguments, progress)
+        sources = read_sources(data["qualcode"], arguments.cosqa, arguments.mbpp, functions, seed=arguments.seed)
         vectors = TextVectors(load_transformer(resolve_model(BASE), id=BASE).encode)
         reader = trained_reader(sources, arguments)
         if arguments.cross_validate:
@@ -107,6 +126,7 @@ def main() -> int:
                 for seed in arguments.seeds
             ]  # fmt: skip
             report = validation_report(results, every.labels, standard_slices(), {"no-numpy": no_numpy})
+            report["functions"] = validate_functions(sources, reader, vectors, seed=arguments.seed, progress=progress)
             (arguments.out / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
             print(json.dumps(report))
         else:

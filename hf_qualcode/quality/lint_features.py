@@ -34,6 +34,7 @@ _MEASURES = ("lines", "comment lines", "docstrings", "mean length of names", "de
 LINT_FEATURE_NAMES = (*LINT_FAULTS, *_MEASURES)
 
 _BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
+_GIVEN = {"self", "cls"}
 _SHORT, _LONG_LINE = 2, 100
 _SNAKE = re.compile(r"_*[a-z0-9_]*\Z")
 _CONSTANT = re.compile(r"_*[A-Z0-9_]+\Z")
@@ -179,7 +180,7 @@ def _count_names(tree: ast.Module, nodes: list[ast.AST], counts: Counter) -> Non
     counts["names against PEP 8"] = odd + sum(not _CAPITALISED.match(name) for name in classes)
     counts["short names"] = sum(len(name) <= _SHORT and name != "_" for name in bound)
     counts["names of builtins"] = sum(name in _BUILTINS for name in (*bound, *classes))
-    unused = [name for name in bound if name not in loaded and not name.startswith("_")]
+    unused = [name for name in bound if name not in loaded | _GIVEN and not name.startswith("_")]
     counts["unused parameters"] = sum(name in parameters for name in unused)
     counts["unused variables"] = len(unused) - counts["unused parameters"]
     names = [*bound, *classes]

@@ -5,8 +5,9 @@ program's syntax tree says of its quality.
 
 Relevance counts fully where it is in doubt and little where it is clear, so that among the right programs quality
 decides and among the others it does not: `leak x evidence - softplus(-slope x (evidence - threshold))`. Wishes are
-read from the instruction (`hf_qualcode.quality.wishes`). The static part was learnt from whole programs in Python;
-on anything less it is turned down (`certainty`), and code in another language has none.
+read from the instruction (`hf_qualcode.quality.wishes`). The static part has two sets of weights: of whole programs in
+Python, and of functions and other parts of them, where it is turned down (`certainty`); code in another language has
+none.
 """
 
 import json
@@ -19,6 +20,7 @@ import numpy as np
 
 from hf_qualcode.hub import MINILM, resolve_model
 from hf_qualcode.quality import dimension_names
+from hf_qualcode.quality.function_features import FUNCTION_FEATURE_NAMES, function_features
 from hf_qualcode.quality.static_features import FEATURE_NAMES, is_whole_program, static_features
 from hf_qualcode.quality.wishes import read_wishes
 from hf_qualcode.rerank.literals import literal_overlap
@@ -27,6 +29,7 @@ from hf_qualcode.rerank.settings import RerankerSettings
 from hf_qualcode.types import QualcodeError
 
 
+_KIND = "static-2"
 _TENSORS = "fusion.safetensors"
 _WORDS = "fusion_words.json"
 _SHOWN_FEATURES = 5
@@ -54,7 +57,9 @@ class Fusion:
 
     Args:
         weights (`FusionWeights`): How the parts are mixed.
-        static_weights (`np.ndarray`): float64 [num_dimensions, num_features], log-odds of raw static features.
+        static_weights (`np.ndarray`): float64 [num_dimensions, num_features], log-odds of raw static features, for
+            whole programs.
+        function_weights (`np.ndarray`): float64 [num_dimensions, num_function_features], for anything less.
         relevance (`RelevanceMap`): Over the vectors of `encoder`.
         frequencies (`Mapping[str, int]`), num_queries (`int`): Of words in reference queries; see `literals`.
         encoder (`str`, *optional*, defaults to `"minilm"`): The text encoder.
@@ -65,6 +70,7 @@ class Fusion:
         self,
         weights: FusionWeights,
         static_weights: np.ndarray,
+        function_weights: np.ndarray,
         relevance: RelevanceMap,
         frequencies: Mapping[str, int],
         num_queries: int,
@@ -74,6 +80,7 @@ class Fusion:
     ):
         self.weights, self.relevance, self.encoder = weights, relevance, encoder
         self.static_weights = np.asarray(static_weights, dtype=np.float64)
+        self.function_weights = np.asarray(function_weights, dtype=np.float64)
         self.frequencies, self.num_queries = frequencies, num_queries
         self._vectors = vectors
 
@@ -112,24 +119,23 @@ class Fusion:
         return (wishes * np.stack([self.static(code) for code in codes])).sum(axis=1)
 
     def static(self, code: str) -> np.ndarray:
-        """The static score of a program in each dimension, float64 [num_dimensions]."""
-        return self._certainty(code) * np.array(self.weights.quality_weights) * (
-            self.static_weights @ static_features(code)
-        )  # fmt: skip
+        """The static score of a code in each dimension, float64 [num_dimensions]."""
+        _, added = self._static_parts(code)
+        return np.array(self.weights.quality_weights) * added.sum(axis=1)
 
     def explain(self, instruction: str, query: str, code: str, logit: float) -> list[tuple[str, float]]:
         """The parts of one score, which add up to it: model, relevance, and for each quality asked for its strongest
         features, the largest first, and the rest of them."""
         relevant = self.weights.saturated(self.evidence([query], [code]))
         parts = [("model", self.weights.model_weight * logit), ("relevance to the query", float(relevant[0]))]
-        features = static_features(code)
-        for name, wish, weight, static in zip(
-            dimension_names(), read_wishes(instruction), self.weights.quality_weights, self.static_weights, strict=True
+        names, static = self._static_parts(code)
+        for name, wish, weight, row in zip(
+            dimension_names(), read_wishes(instruction), self.weights.quality_weights, static, strict=True
         ):
-            added = wish * self._certainty(code) * weight * static * features
+            added = wish * weight * row
             order = [place for place in np.argsort(-np.abs(added), kind="stable") if added[place]]
             shown, rest = order[:_SHOWN_FEATURES], order[_SHOWN_FEATURES:]
-            parts += [(f"{name}: {FEATURE_NAMES[place]}", float(added[place])) for place in shown]
+            parts += [(f"{name}: {names[place]}", float(added[place])) for place in shown]
             if rest:
                 parts.append((f"{name}: {len(rest)} other features", float(added[rest].sum())))
         return parts
@@ -143,8 +149,12 @@ class Fusion:
             self._vectors = TextVectors(load_transformer(resolve_model(self.encoder), id=self.encoder).encode)
         return self._vectors
 
-    def _certainty(self, code: str) -> float:
-        return 1.0 if is_whole_program(code) else self.weights.fragment_certainty
+    def _static_parts(self, code: str) -> tuple[Sequence[str], np.ndarray]:
+        """Names of the features that count for a code, and what each adds: float64 [num_dimensions, features]."""
+        if is_whole_program(code):
+            return FEATURE_NAMES, self.static_weights * static_features(code)
+        certainty = self.weights.fragment_certainty
+        return FUNCTION_FEATURE_NAMES, certainty * self.function_weights * function_features(code)
 
     def save(self, folder: Path) -> dict[str, Any]:
         """Writes the arrays and words beside the model; returns what its configuration says of them."""
@@ -153,6 +163,7 @@ class Fusion:
         relevance = self.relevance
         tensors = {
             "static_weights": self.static_weights,
+            "function_weights": self.function_weights,
             "shift": relevance.shift,
             "left": relevance.left,
             "right": relevance.right,
@@ -161,9 +172,10 @@ class Fusion:
         words = {"num_queries": self.num_queries, "frequencies": dict(sorted(self.frequencies.items()))}
         (folder / _WORDS).write_text(json.dumps(words, ensure_ascii=False) + "\n", encoding="utf-8")
         return {
-            "kind": "static-1",
+            "kind": _KIND,
             "encoder": self.encoder,
             "features": len(FEATURE_NAMES),
+            "function_features": len(FUNCTION_FEATURE_NAMES),
             "qualities": list(dimension_names()),
             "scale": relevance.scale,
             "bias": relevance.bias,
@@ -181,7 +193,7 @@ class Fusion:
         from safetensors.numpy import load_file
 
         settings = RerankerSettings.read(folder).fusion or {}
-        if settings.get("kind") != "static-1":
+        if settings.get("kind") != _KIND:
             raise QualcodeError(
                 f"{folder} has a fusion {str(settings.get('kind'))[:40]!r}, which this version does not know; load it "
                 "with fusion=False, or install the hf-qualcode that made it"
@@ -195,7 +207,7 @@ class Fusion:
                 tensors["shift"], tensors["left"], tensors["right"],
             )  # fmt: skip
             fusion = cls(
-                weights, tensors["static_weights"], relevance,
+                weights, tensors["static_weights"], tensors["function_weights"], relevance,
                 {str(word): int(count) for word, count in words["frequencies"].items()}, int(words["num_queries"]),
                 encoder=str(settings["encoder"]),
             )  # fmt: skip
@@ -209,9 +221,10 @@ class Fusion:
         return fusion
 
     def _check(self, settings: Mapping[str, Any]) -> None:
-        names, shape = list(dimension_names()), (len(dimension_names()), len(FEATURE_NAMES))
-        if settings["qualities"] != names or self.static_weights.shape != shape:
-            raise ValueError(f"it was made for other qualities or features than {names} and {shape[1]}")
+        names, sizes = list(dimension_names()), (len(FEATURE_NAMES), len(FUNCTION_FEATURE_NAMES))
+        shapes = (self.static_weights.shape, self.function_weights.shape)
+        if settings["qualities"] != names or shapes != tuple((len(names), size) for size in sizes):
+            raise ValueError(f"it was made for other qualities or features than {names} and {sizes}")
         if self.encoder != MINILM:
             # A folder that was downloaded must not make us fetch another.
             raise ValueError(f"its text encoder is {self.encoder[:40]!r}, and only {MINILM!r} is known here")
@@ -220,7 +233,9 @@ class Fusion:
         size, rank = self.relevance.left.shape
         if self.relevance.right.shape != (size, rank) or self.relevance.shift.shape != (size - 1,):
             raise ValueError("its arrays do not fit together")
-        arrays = (self.static_weights, self.relevance.left, self.relevance.right, self.relevance.shift)
+        arrays = (
+            self.static_weights, self.function_weights, self.relevance.left, self.relevance.right, self.relevance.shift
+        )  # fmt: skip
         if not all(np.isfinite(array).all() for array in arrays):
             raise ValueError("its arrays hold NaN or infinite values")
 

@@ -135,19 +135,11 @@ def test_the_reranker_is_loaded_only_where_there_is_something_to_judge(search):
 def test_one_line_says_what_the_bundled_reranker_has_learnt_from(search, code, model, monkeypatch):
     monkeypatch.setattr(Reranker, "bundled", lambda: Reranker.from_pretrained(model))
     _, hits, err = search("--top-k", 20, quality=["--quality", "speed"])
-    assert len(hits) == 20
-    assert err.count("\n") == 1
-    assert "whole Python programs; of 20 hits 20 are functions or other parts" in err
+    assert (len(hits), err) == (20, "")
     (code / "main.go").write_text("package main\n\nfunc putItem(item int) int {\n\treturn item\n}\n")
     _, hits, err = search("--top-k", 30, quality=["--quality", "speed,memory"])
     assert len(hits) == 21
-    assert "of 21 hits 1 are not Python and 20 are functions" in err and err.count("\n") == 1
-    for file in code.iterdir():
-        file.unlink()
-    (code / "program.py").write_text("import sys\n\nfor item in sys.stdin:\n    print('put item', item)\n")
-    _, hits, err = search(quality=["--quality", "speed"])
-    assert [hit["name"] for hit in hits] == ["<module>"]
-    assert err == ""
+    assert "learnt from Python; of 21 hits 1 are in other languages" in err and err.count("\n") == 1
 
 
 def test_without_quality_no_reranker_is_imported(code):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hf_qualcode.quality import dimension_names, instruction_for
+from hf_qualcode.quality.function_features import FUNCTION_FEATURE_NAMES, function_features
 from hf_qualcode.quality.static_features import FEATURE_NAMES, static_features
 from hf_qualcode.rerank.fusion import Fusion, FusionWeights
 from hf_qualcode.rerank.literals import literal_overlap
@@ -42,7 +43,8 @@ def fusion():
         2.0, -0.5, *(rng.normal(size=shape).astype(np.float32) for shape in (SIZE, (SIZE + 1, RANK), (SIZE + 1, RANK)))
     )
     static = rng.normal(size=(len(dimension_names()), len(FEATURE_NAMES)))
-    return Fusion(WEIGHTS, static, relevance, {"Yes": 1, "No": 2}, 4, vectors=TextVectors(vectors_of))
+    functions = rng.normal(size=(len(dimension_names()), len(FUNCTION_FEATURE_NAMES)))
+    return Fusion(WEIGHTS, static, functions, relevance, {"Yes": 1, "No": 2}, 4, vectors=TextVectors(vectors_of))
 
 
 def by_hand(fusion, instruction_wishes, query, code, logit):
@@ -52,10 +54,12 @@ def by_hand(fusion, instruction_wishes, query, code, logit):
     meaning += float((np.append(q, 1) @ relevance.left) @ (np.append(c, 1) @ relevance.right))
     evidence = meaning + weights.literal_weight * literal_overlap(query, code, {"Yes": 1, "No": 2}, 4)
     relevant = weights.leak * evidence - math.log1p(math.exp(-weights.slope * (evidence - weights.threshold)))
-    certainty = 1.0 if code == PROGRAM else weights.fragment_certainty
-    static = fusion.static_weights @ static_features(code)
+    if code == PROGRAM:
+        static = fusion.static_weights @ static_features(code)
+    else:
+        static = weights.fragment_certainty * (fusion.function_weights @ function_features(code))
     quality = sum(
-        wish * certainty * weight * value
+        wish * weight * value
         for wish, weight, value in zip(instruction_wishes, weights.quality_weights, static, strict=True)
     )
     return weights.model_weight * logit + relevant + quality
@@ -151,10 +155,11 @@ def test_damaged_files_are_one_line(fusion, tmp_path, name, content):
         Fusion.load(tmp_path)
 
 
-def test_nan_in_a_file_is_refused(fusion, tmp_path):
-    broken = Fusion(
-        WEIGHTS, np.full_like(fusion.static_weights, np.nan), fusion.relevance, fusion.frequencies, 4
-    )  # fmt: skip
+@pytest.mark.parametrize("broken", ["static_weights", "function_weights"])
+def test_nan_in_a_file_is_refused(fusion, tmp_path, broken):
+    weights = {name: getattr(fusion, name) for name in ("static_weights", "function_weights")}
+    weights[broken] = np.full_like(weights[broken], np.nan)
+    broken = Fusion(WEIGHTS, *weights.values(), fusion.relevance, fusion.frequencies, 4)
     save(broken, tmp_path)
     with pytest.raises(QualcodeError, match="NaN"):
         Fusion.load(tmp_path)

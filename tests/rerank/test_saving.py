@@ -216,6 +216,7 @@ def test_fusion_is_saved_beside_the_model_and_can_be_left_out(folders, tmp_path)
 def test_the_fusion_of_static_features_and_text_vectors_survives(folders, tiny_bert, tmp_path):
     from hf_qualcode.encoders.transformer import load_transformer
     from hf_qualcode.quality import dimension_names
+    from hf_qualcode.quality.function_features import FUNCTION_FEATURE_NAMES
     from hf_qualcode.quality.static_features import FEATURE_NAMES
     from hf_qualcode.rerank.fusion import Fusion, FusionWeights
     from hf_qualcode.rerank.relevance import RelevanceMap, TextVectors
@@ -227,7 +228,8 @@ def test_the_fusion_of_static_features_and_text_vectors_survives(folders, tiny_b
     relevance = RelevanceMap(2.0, -1.0, draw.normal(size=32).astype(np.float32), left, right)
     static = draw.normal(size=(qualities, len(FEATURE_NAMES)))
     vectors = TextVectors(load_transformer(tiny_bert, id="tiny").encode)
-    fusion = Fusion(weights, static, relevance, {"json": 2}, 3, vectors=vectors)
+    functions = draw.normal(size=(qualities, len(FUNCTION_FEATURE_NAMES)))
+    fusion = Fusion(weights, static, functions, relevance, {"json": 2}, 3, vectors=vectors)
 
     def load_again():
         again = load(folder)

@@ -148,7 +148,8 @@ def test_killed_at_any_moment_it_ends_as_if_it_were_not(tasks, tmp_path):
     def command(url, out):
         return [
             sys.executable, "-m", "hf_qualcode", "synthesize", "--tasks", str(tasks), "--writer", "server",
-            "--url", url, "--model", "loopback", "--out", str(out), "--dimensions", "speed,memory", "--concurrency", "8",
+            "--url", url, "--model", "loopback", "--out", str(out), "--dimensions", "speed,memory",
+            "--concurrency", "8",
         ]  # fmt: skip
 
     with Loopback(Behaviour(answers=misbehaving().answers)) as there:

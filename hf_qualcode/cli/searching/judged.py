@@ -35,14 +35,10 @@ def explain_hits(
 
 
 def tell_what_was_learnt(hits: Sequence["Hit"]) -> None:
-    """One line where hits are not what the bundled reranker has learnt from: whole programs in Python."""
+    """One line where hits are not what the bundled reranker has learnt from: programs and functions in Python."""
     others = sum(hit.language != "python" for hit in hits)
-    # Documents of an index that was not made from folders are taken for what they were given as: whole.
-    parts = sum(hit.language == "python" and hit.name != "<module>" and bool(hit.root) for hit in hits)
-    said = [f"{others} are not Python"] if others else []
-    said += [f"{parts} are functions or other parts of programs"] if parts else []
-    if said:
+    if others:
         logger.warning(
-            "quality was learnt from whole Python programs; of %d %s %s: take their order as a hint",
-            len(hits), "hit" if len(hits) == 1 else "hits", " and ".join(said),
+            "quality was learnt from Python; of %d %s %d are in other languages: take their order as a hint",
+            len(hits), "hit" if len(hits) == 1 else "hits", others,
         )  # fmt: skip

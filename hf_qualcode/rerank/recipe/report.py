@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hf_qualcode.evaluation.protocols import Slice
-from hf_qualcode.evaluation.significance import bootstrap_mean, paired_bootstrap
+from hf_qualcode.evaluation.significance import Interval, bootstrap_mean, paired_bootstrap
 from hf_qualcode.metrics import mean_reciprocal_rank
 from hf_qualcode.quality import dimension_names
 from hf_qualcode.rerank.recipe.validation import PARTS, Validation
@@ -62,13 +62,14 @@ def _preference(result: Validation, rows: np.ndarray, problems: np.ndarray, sing
     right = {name: _right(plain[:, :, columns].sum(axis=2)) for name, columns in ABLATIONS.items()}
     numbers: dict[str, Any] = {"pairs": int(rows.sum()), "problems": len(set(problems))}
     for name, values in right.items():
-        numbers[name] = _interval(bootstrap_mean(values, problems))
-    numbers["against static"] = _interval(paired_bootstrap(right["all"], right["static alone"], problems))
+        numbers[name] = interval_numbers(bootstrap_mean(values, problems))
+    numbers["against static"] = interval_numbers(paired_bootstrap(right["all"], right["static alone"], problems))
     full = plain.sum(axis=2)
     for name, scores in single.items():
         half = _half_credit(scores[rows])
         numbers[f"{name} (half credit)"] = float(half.mean())
-        numbers[f"against {name} (half credit)"] = _interval(paired_bootstrap(_half_credit(full), half, problems))
+        difference = paired_bootstrap(_half_credit(full), half, problems)
+        numbers[f"against {name} (half credit)"] = interval_numbers(difference)
     margins = full[:, 0] - full[:, 1]
     for name, parts in result.conditions.items():
         if name == "plain":
@@ -77,7 +78,7 @@ def _preference(result: Validation, rows: np.ndarray, problems: np.ndarray, sing
         sign = -1 if name.startswith("negated") else 1
         told = sign * (scores[:, 0] - scores[:, 1])
         numbers[name] = {
-            **_interval(bootstrap_mean((told > 0).astype(float), problems)),
+            **interval_numbers(bootstrap_mean((told > 0).astype(float), problems)),
             "same or reversed": float((told * margins > 0).mean()),
         }
     return numbers
@@ -94,7 +95,8 @@ def _triplets(result: Validation) -> dict:
         parts = result.triplet_parts[rows]
         report[name] = {"triplets": len(rows), "problems": len(set(problems))}
         for ablation, columns in ABLATIONS.items():
-            report[name][ablation] = _interval(bootstrap_mean(_right(parts[:, :, columns].sum(axis=2)), problems))
+            right = _right(parts[:, :, columns].sum(axis=2))
+            report[name][ablation] = interval_numbers(bootstrap_mean(right, problems))
     return report
 
 
@@ -108,12 +110,12 @@ def _relevance(result: Validation) -> dict:
         return report
     problems = [each.problem_id for each in result.lists]
     cosine = _reciprocal_ranks(result.lists, result.list_cosines)
-    report["cosine"] = _interval(bootstrap_mean(cosine, problems))
+    report["cosine"] = interval_numbers(bootstrap_mean(cosine, problems))
     for name, columns in {**ABLATIONS, "relevance alone": (1,)}.items():
         ranks = _reciprocal_ranks(result.lists, [parts[:, columns].sum(axis=1) for parts in result.list_parts])
-        report[name] = _interval(bootstrap_mean(ranks, problems))
+        report[name] = interval_numbers(bootstrap_mean(ranks, problems))
         if name == "all":
-            report["against cosine"] = _interval(paired_bootstrap(ranks, cosine, problems))
+            report["against cosine"] = interval_numbers(paired_bootstrap(ranks, cosine, problems))
     return report
 
 
@@ -131,7 +133,8 @@ def _half_credit(scores: np.ndarray) -> np.ndarray:
     return _right(scores) + (scores[:, 0] == scores[:, 1]) / 2
 
 
-def _interval(interval) -> dict[str, float]:
+def interval_numbers(interval: Interval) -> dict[str, float]:
+    """A mean and its interval, JSON-ready."""
     return {"value": interval.mean, "low": interval.low, "high": interval.high}
 
 

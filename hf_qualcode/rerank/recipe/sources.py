@@ -1,4 +1,5 @@
-"""The data behind the bundled reranker: quality pairs of CodeNet problems; queries and codes of CoSQA and MBPP."""
+"""The data behind the bundled reranker: quality pairs of CodeNet problems and of functions; queries and codes of CoSQA
+and MBPP."""
 
 import ast
 import json
@@ -9,6 +10,7 @@ from pathlib import Path
 from hf_qualcode.benchmark.drawing import Draws
 from hf_qualcode.benchmark.loading import load_pairs
 from hf_qualcode.corpus.cosqa import load_cosqa
+from hf_qualcode.rerank.function_pairs import FunctionPair, read_function_pairs
 from hf_qualcode.types import PreferencePair, QualcodeError
 
 
@@ -42,10 +44,12 @@ class Sources:
     Attributes:
         pairs (`list[PreferencePair]`): Quality pairs of all problems.
         relevant (`tuple[RelevantPairs, ...]`): CoSQA's training pairs, docstrings of its pool, MBPP.
+        functions (`tuple[FunctionPair, ...]`): Proven pairs of functions.
     """
 
     pairs: list[PreferencePair]
     relevant: tuple[RelevantPairs, ...]
+    functions: tuple[FunctionPair, ...] = ()
 
     @property
     def problem_ids(self) -> list[str]:
@@ -58,8 +62,10 @@ class Sources:
         return [pair for pair in self.pairs if pair.problem_id in chosen]
 
 
-def read_sources(qualcode: str | Path, cosqa: Path, mbpp: Path, *, seed: int = 42) -> Sources:
-    """Reads all three.
+def read_sources(
+    qualcode: str | Path, cosqa: Path, mbpp: Path, functions: Path | None = None, *, seed: int = 42
+) -> Sources:
+    """Reads all of them.
 
     Of CoSQA, whatever belongs to its development and test queries stays out: their codes, and queries of theirs.
 
@@ -67,13 +73,15 @@ def read_sources(qualcode: str | Path, cosqa: Path, mbpp: Path, *, seed: int = 4
         qualcode (`str` or `Path`): A folder of `hf-qualcode dataset build qualcode`, or a Hub id.
         cosqa (`Path`): With the published retrieval files and `cosqa-train-570.json`.
         mbpp (`Path`): With `mbpp.jsonl`.
+        functions (`Path`, *optional*): `pairs.jsonl` of the rules writer.
         seed (`int`, *optional*, defaults to 42): Of the drawn docstrings and codes.
 
     Raises:
         `QualcodeError`: When a file is missing or another one.
     """
     pairs = load_pairs(str(qualcode), "all-pairs").pairs
-    return Sources(pairs, (*_read_cosqa(Path(cosqa), seed), _read_mbpp(Path(mbpp))))
+    proven = () if functions is None else tuple(read_function_pairs(functions))
+    return Sources(pairs, (*_read_cosqa(Path(cosqa), seed), _read_mbpp(Path(mbpp))), proven)
 
 
 def _read_cosqa(folder: Path, seed: int) -> tuple[RelevantPairs, RelevantPairs]:

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from hf_qualcode.benchmark.drawing import draw_key
+from hf_qualcode.quality import dimension_names
 from hf_qualcode.quality.wishes import standard_instruction
+from hf_qualcode.rerank.function_pairs import fit_function_weights, spread_of_programs
 from hf_qualcode.rerank.fusion import Fusion, FusionWeights
 from hf_qualcode.rerank.fusion_training import RelevanceSource, fit_relevance_map, fit_static_weights
 from hf_qualcode.rerank.literals import document_frequencies
@@ -123,7 +125,7 @@ def train_bundled(
     """Fits what is learnt from problems: the tags that the reader reads, the other parts of the score, their mixture.
 
     Args:
-        sources (`Sources`): All data.
+        sources (`Sources`): All data; proven pairs of functions are learnt from whatever the problems.
         problem_ids (`Sequence[str]`): The problems to learn from; nothing of the others is seen.
         reader (`Reranker`): Of `train_reader`.
         vectors (`TextVectors`): Of the base model's text encoder.
@@ -133,6 +135,8 @@ def train_bundled(
     pairs = sources.pairs_of(problem_ids)
     fusion = fit_fusion(sources, pairs, vectors, recipe, seed)
     programs = sorted({code for pair in pairs for code in (pair.positive, pair.negative)})
+    spread = spread_of_programs(fusion.static_weights, programs)
+    fusion.function_weights = fit_function_weights(sources.functions, spread)
     tags = JudgedTags.fit(fusion.static_weights, programs)
     return Reranker(reader.backbone, tags, fusion, wording=standard_instruction, name="bundled", base=BASE)
 
@@ -182,6 +186,8 @@ def _fit_parts(
     return Fusion(
         weights,
         fit_static_weights(pairs),
+        # Of functions, about which the mixture is not asked.
+        fit_function_weights((), np.ones(len(dimension_names()))),
         fit_relevance_map([own, *others], seed=seed),
         # Words of the problems alone: what is rare among them says which one a literal belongs to.
         document_frequencies(queries.values()),
