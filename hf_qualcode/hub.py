@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import re
+import stat
 from pathlib import Path
 
 from hf_qualcode.types import QualcodeError, UsageError
@@ -151,6 +152,7 @@ def _hub_id(name: str) -> re.Match[str] | None:
 def _checked_folder(folder: Path, *, named: str) -> Path:
     if not folder.is_dir():
         raise UsageError(f"model {named!r} is a file; name the folder that holds its config.json")
+    _check_kinds(folder, named)
     if not _is_described(folder):
         raise QualcodeError(
             f"model {named!r} has no config.json (nor modules.json, nor adapter_config.json); name a folder that "
@@ -169,6 +171,21 @@ def _checked_folder(folder: Path, *, named: str) -> Path:
         )
     _check_references(folder, named)
     return folder
+
+
+def _check_kinds(folder: Path, named: str) -> None:
+    """Refuse pipes, sockets and devices, at which whoever reads a model would wait for ever."""
+    for pattern in ("*", "*/*"):
+        for path in folder.glob(pattern):
+            try:
+                kind = path.stat().st_mode
+            except OSError:
+                continue  # a link to nowhere; whoever needs the file says that it is not there
+            if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+                raise QualcodeError(
+                    f"model {named!r}: {path.relative_to(folder)} is neither a file nor a folder; remove it, or copy "
+                    "the model again"
+                )
 
 
 def _check_references(folder: Path, named: str) -> None:

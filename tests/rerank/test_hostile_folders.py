@@ -1,6 +1,7 @@
 """Folders that ask for more than weights and a configuration: other files, other places, code, layers that are not."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -37,6 +38,17 @@ def test_an_index_that_is_none_is_one_line(folder, content):
     with pytest.raises(QualcodeError) as error:
         load_backbone(folder)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "config.json", "tokenizer.json", "adapter_config.json", "1_Pooling/config.json"]
+)
+def test_nothing_waits_at_a_pipe(folder, name):
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(QualcodeError, match="is neither a file nor a folder"):
+        Reranker.from_pretrained(folder)
 
 
 @pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
