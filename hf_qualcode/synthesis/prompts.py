@@ -11,8 +11,9 @@ from hf_qualcode.quality.guidelines import Level, guideline_groups, guideline_of
 
 
 _SYSTEM = """\
-You are an expert {title} programmer who writes training data for a code search engine. For one task you write \
-one complete solution of a given quality. Whatever its quality, the solution must be correct: it solves the task for \
+You are an expert {title} programmer who writes training data for a code search engine. The quality at issue is \
+{dimension}: the engine must learn to tell code that is {phrase} from code that is {negated}. For one task you write \
+one complete solution of either kind. Whatever its quality, the solution must be correct: it solves the task for \
 every valid input.
 """
 _USER = """\
@@ -80,7 +81,10 @@ def render_prompt(
         fence=language,
         query=query,
     )
-    return Prompt(_SYSTEM.format(title=title).strip(), user.strip())
+    system = _SYSTEM.format(
+        title=title, dimension=dimension, phrase=module.PHRASE, negated=module.NEGATED_PHRASE
+    )  # fmt: skip
+    return Prompt(system.strip(), user.strip())
 
 
 @functools.cache

@@ -1,7 +1,6 @@
 """Tasks: what programs are written for, read from files of several kinds."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +26,8 @@ _QUERIES, _IDS = ("query", "prompt", "text", "question"), ("id", "task_id", "pro
 _TESTS = ("tests", "test_list")
 _NO_TEXT = object()
 # What TACO and APPS put around a statement.
-_AROUND = re.compile(r"\A\s*QUESTION:\s*|\s*(Use Standard Input format\s*|Use Call-Based format\s*)?ANSWER:\s*\Z")
+_BEFORE, _AFTER = "QUESTION:", "ANSWER:"
+_FORMATS = ("Use Standard Input format", "Use Call-Based format")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,8 @@ def _task(row: Any, number: int, max_characters: int) -> Task | str:
     query = next((row[name] for name in _QUERIES if name in row), None)
     if not isinstance(query, str):
         return "no_task"
-    if not query.strip():
+    statement = _statement(query)
+    if not statement:
         return "no_query"
     if len(query) > max_characters:
         return "too_long"
@@ -147,8 +148,20 @@ def _task(row: Any, number: int, max_characters: int) -> Task | str:
     setup, code = row.get("test_setup_code"), row.get("code")
     return Task(
         str(name),
-        _AROUND.sub("", query.replace("\r\n", "\n")).strip(),
+        statement,
         tuple(test for test in tests if isinstance(test, str)),
         setup if isinstance(setup, str) else "",
         code.replace("\r\n", "\n") if isinstance(code, str) else "",
     )
+
+
+def _statement(text: str) -> str:
+    """Without what TACO puts around it; by plain comparisons, for a pattern takes quadratic time over many blanks."""
+    text = text.replace("\r\n", "\n").strip()
+    if text.startswith(_BEFORE):
+        text = text.removeprefix(_BEFORE).strip()
+        if text.endswith(_AFTER):
+            text = text.removesuffix(_AFTER).rstrip()
+            for said in _FORMATS:
+                text = text.removesuffix(said).rstrip()
+    return text

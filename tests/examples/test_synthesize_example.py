@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 from hf_qualcode.rerank.data import lists_from_dataset
@@ -29,15 +30,28 @@ def test_a_server_run_leaves_variants_and_training_lists(tmp_path):
             "--dimensions", "speed", "--num-tasks", 5,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    # Four good and four bad ones of each task, by the sampling of the paper (5.4), each with a seed of its own.
+    assert len(there.requests) == len({asked["seed"] for asked in there.requests}) == 5 * 2 * 4
+    for asked in there.requests:
+        sampling = (asked["temperature"], asked["top_p"], asked["top_k"], asked["max_tokens"])
+        assert sampling == (0.7, 0.8, 20, 1024)
     report = json.loads(done.stdout)
     assert report["tasks"]["used"] == 5
-    assert report["variants"] == len(list(read_variants(out / "variants.jsonl"))) > 20
+    variants = list(read_variants(out / "variants.jsonl"))
+    assert report["variants"] == len(variants) > 20
+    assert {variant.dimension for variant in variants} == {"speed"}
+    # One list for each good program of a task that has a bad one too.
+    levels = Counter((variant.query, variant.level) for variant in variants)
+    queries = {variant.query for variant in variants}
+    expected = {query: levels[query, "high"] for query in queries if levels[query, "high"] and levels[query, "low"]}
     data = load_dataset("parquet", data_files=str(out / "lists" / "train.parquet"), split="train")
-    assert len(data) == len(list(lists_from_dataset(data))) == report["lists"] > 0
+    assert Counter(each.query for each in lists_from_dataset(data)) == expected
+    assert len(data) == report["lists"] > 5
 
 
 def test_what_cannot_be_done_is_one_line(tmp_path):
     done = example("--tasks", tmp_path / "nowhere.json", "--out", tmp_path / "run", "--writer", "rules")
     assert done.returncode == 1
-    assert "nowhere.json cannot be read" in done.stderr
+    assert "nowhere.json cannot be read" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
+    assert done.stdout == ""

@@ -1,6 +1,7 @@
 """The plan: which requests there are, and keys that tell them apart and never change."""
 
 import hashlib
+import itertools
 import json
 import subprocess
 import sys
@@ -9,11 +10,11 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from hf_qualcode.quality import dimension_names, get_dimension
+from hf_qualcode.quality import dimension_names
 from hf_qualcode.quality.guidelines import guideline_groups
 from hf_qualcode.synthesis import plan as plan_module
 from hf_qualcode.synthesis.plan import Plan, RecordKey
-from hf_qualcode.synthesis.prompts import prompt_version
+from hf_qualcode.synthesis.prompts import prompt_version, render_prompt
 from hf_qualcode.synthesis.tasks import Task
 from hf_qualcode.types import UsageError
 
@@ -30,6 +31,24 @@ def test_each_task_quality_and_level_is_asked_as_often_and_takes_all_groups():
     assert set(asked.values()) == {1}
     for request in requests:
         assert request.key.group in guideline_groups(request.key.dimension)
+
+
+def test_each_request_asks_for_what_its_key_says():
+    for options in ({}, {"guided": False}, {"language": "java", "dimensions": ["memory"]}):
+        for request in Plan(TASKS, "m", SAMPLING, **options):
+            key = request.key
+            query = {task.id: task.query for task in TASKS}[key.task_id]
+            assert request.prompt == render_prompt(
+                query, key.dimension, key.level, key.group or None, language=key.language
+            )
+            assert (key.model, key.language) == ("m", options.get("language", "python"))
+
+
+def test_requests_are_in_the_order_of_tasks_qualities_levels_and_samples():
+    keys = list(Plan(TASKS, "m", SAMPLING, dimensions=["memory", "speed"], num_samples=2).request_keys())
+    assert [(key.task_id, key.dimension, key.level, key.sample) for key in keys] == [
+        *itertools.product("abc", ["memory", "speed"], ["high", "low"], range(2))
+    ]
 
 
 def test_more_samples_than_groups_begin_anew():
@@ -55,6 +74,7 @@ def test_a_digest_is_sha256_of_the_key_as_sorted_json():
         '"task_id": "t\\u00e9"}'
     )
     assert key.digest() == hashlib.sha256(text.encode()).hexdigest()
+    assert key.digest() == "96f0f35b0761c98a1462e06b295f5def0440b0078cdf0a34d319d8ba306d39de"
     assert RecordKey.of(json.loads(json.dumps(key.to_dict()))) == key
 
 
@@ -65,6 +85,15 @@ def test_a_plan_in_another_process_has_the_same_keys_and_seeds():
     )
     printed = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
     assert printed.splitlines() == [f"{r.key.digest()} {r.seed}" for r in Plan(TASKS[:1], "m", SAMPLING)]
+
+
+def test_the_statement_and_the_seed_are_parts_of_digests():
+    request = next(iter(Plan(TASKS, "m", SAMPLING)))
+    # Of "Add.", by `printf Add. | sha256sum`.
+    assert request.key.statement == "80a7ba692bbefc6c"
+    assert request.key.sampling == '{"seed": 42, "temperature": 0.7}'
+    # The first 32 bits of the digest without the highest one: a run that is resumed draws as it would have drawn.
+    assert request.seed == int(request.key.digest()[:8], 16) % 2**31
 
 
 def test_seeds_differ_and_fit_into_31_bits():
@@ -108,6 +137,12 @@ def test_more_samples_qualities_or_tasks_keep_the_keys_there_were():
     assert _digests(sampling=dict(reversed(SAMPLING.items()))) == _digests()
 
 
+def test_one_sample_is_of_the_first_group():
+    keys = list(Plan(TASKS, "m", SAMPLING, num_samples=1).request_keys())
+    assert len(keys) == 3 * 3 * 2
+    assert {key.group for key in keys} == {guideline_groups(name)[0] for name in dimension_names()}
+
+
 def test_repeated_qualities_count_once():
     assert len(Plan(TASKS, "m", SAMPLING, dimensions=["speed", "speed"])) == 24
 
@@ -115,9 +150,10 @@ def test_repeated_qualities_count_once():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"num_samples": 0}, "--samples 0"),
-        ({"dimensions": ["colour"]}, "unknown quality 'colour'; choose from: .*speed"),
-        ({"dimensions": []}, "unknown quality ''"),
+        ({"num_samples": 0}, "--samples 0: 1 or more"),
+        ({"num_samples": -1}, "--samples -1: 1 or more"),
+        ({"dimensions": ["speed", "colour"]}, "unknown quality 'colour'; choose from: speed, memory, maintainability"),
+        ({"dimensions": []}, "unknown quality ''; choose from: speed, memory, maintainability"),
     ],
 )
 def test_numbers_and_names_out_of_range_are_usage_errors(options, said):
@@ -127,7 +163,7 @@ def test_numbers_and_names_out_of_range_are_usage_errors(options, said):
 
 def test_a_quality_without_guidelines_says_what_to_do(monkeypatch):
     monkeypatch.setattr(plan_module, "guideline_groups", lambda name: ())
-    with pytest.raises(UsageError, match=r"no guidelines.*--no-guidelines"):
+    with pytest.raises(UsageError, match=r"speed has no guidelines; write its GUIDELINES, or use --no-guidelines$"):
         Plan(TASKS, "m", SAMPLING)
     assert len(Plan(TASKS, "m", SAMPLING, guided=False)) == 72
 
@@ -142,7 +178,6 @@ def test_a_stored_key_of_other_types_is_none(change):
 
 
 def test_the_version_is_that_of_the_prompts():
-    key = next(Plan(TASKS, "m", SAMPLING).request_keys())
-    assert key.prompt_version == prompt_version()
-    assert {key.dimension for key in Plan(TASKS, "m", SAMPLING).request_keys()} == set(dimension_names())
-    assert get_dimension(key.dimension)
+    keys = list(Plan(TASKS, "m", SAMPLING).request_keys())
+    assert {key.prompt_version for key in keys} == {prompt_version()}
+    assert {key.dimension for key in keys} == set(dimension_names())

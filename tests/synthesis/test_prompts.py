@@ -32,10 +32,14 @@ def rendered(dimension):
 @pytest.mark.parametrize("dimension", ["speed", "memory", "maintainability"])
 def test_prompts_are_those_of_the_golden_file(dimension):
     path = GOLDEN / f"{dimension}.txt"
-    assert rendered(dimension) == path.read_text(encoding="utf-8"), (
-        f"prompts changed: read them, and if they are meant, run `python -m tests.synthesis.test_prompts` "
-        f"(writes {path.name})"
+    assert rendered(dimension).encode() == path.read_bytes(), (
+        f"the prompts of {path.name} changed: if that is meant, write the golden files anew by `python -m "
+        "tests.synthesis.test_prompts` in the root of the repository, and read their difference"
     )
+
+
+def test_there_is_a_golden_file_for_each_dimension():
+    assert {path.stem for path in GOLDEN.iterdir()} == set(dimension_names())
 
 
 def test_every_prompt_of_a_task_is_another():
@@ -64,7 +68,8 @@ def test_each_side_hears_its_own_guidelines_alone():
                 user = render_prompt(QUERY, dimension, level, group).user
                 assert all(f"- {sentence}\n" in user for sentence in guideline.of(level))
                 assert not any(sentence in user for sentence in guideline.of(other))
-                assert get_dimension(dimension).PHRASE in user or level == "low"
+                module = get_dimension(dimension)
+                assert f"must be {module.PHRASE if level == 'high' else module.NEGATED_PHRASE}: of {level} q" in user
 
 
 def test_without_guidelines_only_quality_is_asked_for():
@@ -106,6 +111,10 @@ def test_the_version_changes_with_whatever_shapes_a_prompt(monkeypatch):
         (prompts, "_SYSTEM", prompts._SYSTEM + " "),
         (prompts, "_NAMING", "."),
         (prompts, "_GUIDELINES", "{category}{sentences}"),
+        (prompts, "_AIMS", {**prompts._AIMS, "low": "bad"}),
+        (get_dimension("memory"), "PHRASE", "small"),
+        (get_dimension("memory"), "NEGATED_PHRASE", "large"),
+        (get_dimension("memory"), "GUIDELINES", get_dimension("memory").GUIDELINES[1:]),
         (prompts, "guideline_of", lambda group: replace(found(group), high=(*found(group).high, "More."))),
         (prompts, "guideline_of", lambda group: replace(found(group), low=found(group).low[1:])),
     )
@@ -121,4 +130,4 @@ def test_the_version_changes_with_whatever_shapes_a_prompt(monkeypatch):
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     for dimension_ in dimension_names():
-        (GOLDEN / f"{dimension_}.txt").write_text(rendered(dimension_), encoding="utf-8")
+        (GOLDEN / f"{dimension_}.txt").write_bytes(rendered(dimension_).encode())
