@@ -96,16 +96,24 @@ def fit_function_weights(pairs: Sequence[FunctionPair], spread: np.ndarray) -> n
         low = np.stack([function_features(pair.low) for pair in own])
         counts = Counter(pair.transformation for pair in own)
         shares = np.array([counts[pair.transformation] ** -0.5 for pair in own])
-        # Both orders of every pair, half the weight each.
-        differences = np.concatenate([high - low, low - high]) / _SCALE
+        # Every other pair turned round, for two classes are needed; without an intercept it makes no difference.
+        signs = np.where(np.arange(len(own)) % 2, -1, 1)
         model = LogisticRegression(
             C=_REGULARISATION, fit_intercept=False, solver="newton-cholesky", max_iter=100, tol=1e-8
         )
-        model.fit(differences, np.repeat([1, 0], len(own)), sample_weight=np.tile(shares / 2, 2))
+        # One pair alone is given both ways.
+        differences, signs, shares = _two_classes(signs[:, None] * (high - low) / _SCALE, signs, shares)
+        model.fit(differences, signs, sample_weight=shares)
         weights[row] = model.coef_[0] / _SCALE
         deviation = (np.concatenate([high, low]) @ weights[row]).std()
         weights[row] *= spread[row] / deviation if deviation else 0.0
     return weights
+
+
+def _two_classes(differences: np.ndarray, signs: np.ndarray, shares: np.ndarray):
+    if len(signs) > 1:
+        return differences, signs, shares
+    return np.concatenate([differences, -differences]), np.array([1, -1]), np.tile(shares / 2, 2)
 
 
 def spread_of_programs(static_weights: np.ndarray, programs: Sequence[str]) -> np.ndarray:

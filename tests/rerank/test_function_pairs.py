@@ -96,7 +96,7 @@ def test_a_held_out_pair_is_judged_by_what_shares_nothing_with_it(monkeypatch):
 
     monkeypatch.setattr(function_validation, "fit_function_weights", fit)
     pairs = PAIRS + [pair(task, "sorts", "memory") for task in range(10)]
-    found = held_out_weights(pairs, ONES)
+    found = held_out_weights(pairs, pairs, ONES)
     folds = task_folds(pairs, 42)
     assert sorted(folds.values()) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     assert len(seen) == 5 * 5
@@ -111,6 +111,19 @@ def test_a_held_out_pair_is_judged_by_what_shares_nothing_with_it(monkeypatch):
         )
     # Nothing else is known of memory, so nothing is said.
     assert not any(own.any() for each, own in zip(pairs, found, strict=True) if each.dimension == "memory")
+
+
+def test_drawn_pairs_are_of_single_transformations_and_no_more_than_are_asked_for(monkeypatch):
+    from hf_qualcode.rerank.recipe import function_validation
+
+    single = [each for each in PAIRS if "+" not in each.transformation]
+    assert function_validation.drawn_pairs(PAIRS, 1) == single
+    monkeypatch.setattr(function_validation, "MOST_PAIRS", 7)
+    drawn = function_validation.drawn_pairs(PAIRS, 1)
+    assert len(drawn) == 7
+    assert [each for each in single if each in drawn] == drawn
+    assert drawn == function_validation.drawn_pairs(PAIRS, 1)
+    assert len({tuple(map(id, function_validation.drawn_pairs(PAIRS, seed))) for seed in range(5)}) > 1
 
 
 # ---- files ----

@@ -1,17 +1,18 @@
 """What the recipe makes of functions that were changed in ways it has not seen.
 
-Every pair is scored with weights that were fitted to pairs of other transformations and of other tasks. The rest of
-the score is that of a reranker whose relevance map has not seen the functions either.
+Pairs of single transformations are scored with weights that were fitted to pairs of other transformations and of other
+tasks. The rest of the score is that of a reranker whose relevance map has not seen the functions either.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from hf_qualcode.benchmark.drawing import draw_key
+from hf_qualcode.benchmark.drawing import Draws, draw_key
 from hf_qualcode.evaluation.significance import bootstrap_mean
 from hf_qualcode.quality import dimension_names, instruction_for
 from hf_qualcode.quality.function_features import function_features
@@ -25,6 +26,8 @@ from hf_qualcode.rerank.reranker import Reranker
 
 
 NUM_FOLDS = 5
+# Of a quality; more are drawn from, for the model reads both sides of each.
+MOST_PAIRS = 800
 # Of the relevant pairs, those of the functions themselves.
 _SAME_CODES = "mbpp"
 
@@ -32,7 +35,7 @@ _SAME_CODES = "mbpp"
 def validate_functions(
     sources: Sources, reader: Reranker, vectors: TextVectors, *, seed: int = 42, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Scores all pairs of functions.
+    """Scores pairs of functions, at most `MOST_PAIRS` drawn ones of each quality.
 
     Args:
         sources (`Sources`): With `functions`.
@@ -46,12 +49,13 @@ def validate_functions(
         draw tasks; `by transformation`, the mean over transformations with an interval that draws them; of each
         guideline group.
     """
-    pairs = sources.functions
+    pairs = drawn_pairs(sources.functions, seed)
     without = replace(sources, relevant=tuple(each for each in sources.relevant if each.name != _SAME_CODES))
     reranker = train_bundled(without, sources.problem_ids, reader, vectors, seed=seed)
     fusion = reranker.fusion
     programs = sorted({code for pair in sources.pairs for code in (pair.positive, pair.negative)})
-    weights = held_out_weights(pairs, spread_of_programs(fusion.static_weights, programs), seed, progress)
+    spread = spread_of_programs(fusion.static_weights, programs)
+    weights = held_out_weights(pairs, sources.functions, spread, seed, progress)
     sides = [(instruction_for(pair.dimension), pair.query, code) for pair in pairs for code in (pair.high, pair.low)]
     parts = score_parts(reranker, *zip(*sides, strict=True), progress=progress).reshape(len(pairs), 2, -1)
     certainty = fusion.weights.fragment_certainty * np.array(fusion.weights.quality_weights)
@@ -68,12 +72,26 @@ def validate_functions(
     return {name: _numbers(pairs, right, name) for name in dimension_names()}
 
 
+def drawn_pairs(pairs: Sequence[FunctionPair], seed: int) -> list[FunctionPair]:
+    """Pairs of single transformations, so many of each quality, in their order."""
+    chosen: list[int] = []
+    for name in dimension_names():
+        own = [row for row, p in enumerate(pairs) if p.dimension == name and len(p.transformations) == 1]
+        places = islice(Draws(seed, "function pairs", name).permutation(len(own)), MOST_PAIRS)
+        chosen += [own[place] for place in places]
+    return [pairs[row] for row in sorted(chosen)]
+
+
 def held_out_weights(
-    pairs: Sequence[FunctionPair], spread: np.ndarray, seed: int = 42, progress: Progress | None = None
+    pairs: Sequence[FunctionPair],
+    known: Sequence[FunctionPair],
+    spread: np.ndarray,
+    seed: int = 42,
+    progress: Progress | None = None,
 ) -> list[np.ndarray]:
-    """For each pair the weights of its quality, learnt from pairs that share neither a transformation nor a fold of
-    tasks with it."""
-    folds = task_folds(pairs, seed)
+    """For each pair the weights of its quality, learnt from known pairs that share neither a transformation nor a fold
+    of tasks with it."""
+    folds = task_folds(known, seed)
     groups: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     for row, pair in enumerate(pairs):
         groups[pair.dimension, pair.transformation, folds[pair.task_id]].append(row)
@@ -82,7 +100,7 @@ def held_out_weights(
         hidden = pairs[rows[0]].transformations
         allowed = [
             pair
-            for pair in pairs
+            for pair in known
             if pair.dimension == dimension and folds[pair.task_id] != fold and not pair.transformations & hidden
         ]
         own = fit_function_weights(allowed, spread)[dimension_names().index(dimension)]
