@@ -57,6 +57,11 @@ class ScriptArguments:
     seed: int = field(default=42, metadata={"help": "Of the intervals."})
 
     def __post_init__(self):
+        for name in ("max_lists", "max_length"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise UsageError(f"--{name} is {getattr(self, name)}; expected 1 or more")
+        if self.seed < 0:
+            raise UsageError(f"--seed is {self.seed}; expected 0 or more")
         unknown = sorted(set(self.tasks) - {PREFERENCE, RERANKING})
         if unknown or not self.tasks:
             raise UsageError(f"unknown task {unknown[:1]}; choose from: {PREFERENCE}, {RERANKING}")

@@ -56,7 +56,13 @@ logger = logging.getLogger("train_reranker")
 LOSS_OF_METHOD = {"synh_rank": "delta_ndcg", "info_nce": "info_nce", "srcl": "info_nce"}
 IRRELEVANT_OF_METHOD = {"synh_rank": 1, "info_nce": 1, "srcl": 5}
 LISTS_FILE = "lists.parquet"
-FORMATS = {".parquet": "parquet", ".jsonl": "json", ".json": "json"}
+# The least that an argument may be.
+LEAST = {
+    "max_length": 1, "num_low": 1, "num_irrelevant": 0, "num_lists": 1, "fold": 0, "num_folds": 2, "split_seed": 0,
+    "max_eval_pairs": 1, "max_eval_lists": 0, "lora_rank": 0, "lora_alpha": 1,
+}  # fmt: skip
+JSON_LINES = (".jsonl", ".json")
+FORMATS = {".parquet": "parquet"}
 
 
 @dataclass
@@ -114,13 +120,22 @@ class ScriptArguments:
     data_license: str = field(default="see its source", metadata={"help": "Licence of the training data."})
 
     def __post_init__(self):
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise UsageError(f"--{name} is {value}; expected {least} or more")
+        if not 0 <= self.lora_dropout < 1:
+            raise UsageError(f"--lora_dropout is {self.lora_dropout}; expected a number from 0 to below 1")
         if (self.lists is None) == (self.pairs is None):
             raise UsageError("name the training data: either --lists SOURCE or --pairs qualcode:DIR")
         if self.fold is not None and self.pairs is None:
             raise UsageError("--fold splits the problems of --pairs; with --lists, name --eval_data")
-        if self.pairs is None and (self.negated or self.one_list_per_query):
-            name = "negated" if self.negated else "one_list_per_query"
-            raise UsageError(f"--{name} says how lists are made of --pairs; with --lists, make them so beforehand")
+        options = ("negated", "one_list_per_query", "qualities", "pairs_config")
+        of_pairs = [name for name in options if getattr(self, name)]
+        if self.pairs is None and of_pairs:
+            raise UsageError(
+                f"--{of_pairs[0]} says how lists are made of --pairs; with --lists, make them so beforehand"
+            )
         if self.fold is not None and self.eval_data is not None:
             raise UsageError("--fold and --eval_data both say what to measure on; give one of them")
 
@@ -324,16 +339,20 @@ def store_lists(script: ScriptArguments, args: TrainingSettings, lists: list[Ran
 def read_lists(source: str, config: str | None, split: str) -> list[RankingList]:
     """Lists in a file, a folder or a Hub repository, with the columns instruction, query, codes and grades."""
     path = existing_path(source)
+    if path is not None:
+        check_files(path)
     try:
         if path is None:
             rows = load_dataset(source, config, split=split)
         elif path.is_dir():
             # As a stream: the cache of `datasets` would not notice that a file has changed.
             rows = load_dataset(str(path), config, split=split, streaming=True)
+        elif path.suffix in JSON_LINES:
+            rows = json_rows(path)
         elif path.suffix in FORMATS:
             rows = load_dataset(FORMATS[path.suffix], data_files=str(path), split="train", streaming=True)
         else:
-            raise UsageError(f"{source} is none of {', '.join(FORMATS)}")
+            raise UsageError(f"{source} is none of {', '.join((*FORMATS, *JSON_LINES))}")
         lists = lists_from_dataset(rows)
     except QualcodeError:
         raise
@@ -343,6 +362,34 @@ def read_lists(source: str, config: str | None, split: str) -> list[RankingList]
     if not lists:
         raise QualcodeError(f"{source} holds no list")
     return lists
+
+
+def check_files(path: Path) -> None:
+    """Refuses what would keep a reader waiting, and a first row that ends the process in pyarrow."""
+    for file in [*path.glob("*"), *path.glob("*/*")] if path.is_dir() else [path]:
+        if not (file.is_file() or file.is_dir()) and file.exists():
+            raise UsageError(f"{file} is neither a file nor a folder; name one that can be read again")
+        if file.is_file() and file.suffix in JSON_LINES:
+            with file.open("rb") as rows:
+                if rows.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"null"):
+                    raise QualcodeError(f"{file} begins with null; a row is an object with the columns of a list")
+
+
+def json_rows(path: Path) -> Iterator[dict]:
+    """Rows of a file of JSON lines, or of one JSON array."""
+    with path.open(encoding="utf-8-sig") as lines:
+        if lines.read(1) == "[":
+            lines.seek(0)
+            yield from json.load(lines)
+            return
+        lines.seek(0)
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise QualcodeError(f"{path}, line {number} is no JSON ({error})") from error
 
 
 def measured_texts(pairs: list[PreferencePair], relevance: list[GradedList]) -> Iterator[str]:

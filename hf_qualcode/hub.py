@@ -26,6 +26,7 @@ MINILM_MISSING = (
 ALLOWED_FILES = ["*.safetensors", "*.safetensors.index.json", "*.json", "*.txt", "*.model", "*.jinja"]
 # Copies of the same weights for other runtimes, found in many encoder repositories.
 IGNORED_FILES = ["onnx/*", "openvino/*", "coreml/*", "gguf/*"]
+_LONGEST_NAME = 4096
 _SECONDS_TO_ANSWER = 10
 # Of an OSError that is the disk's, not the network's.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
@@ -33,6 +34,14 @@ PICKLED_WEIGHTS = ["*.bin", "*.pt", "*.pth", "*.ckpt"]
 
 # Which of these a folder has says what kind of model it holds: transformers', sentence-transformers', a LoRA adapter.
 _DESCRIPTIONS = ("config.json", "modules.json", "adapter_config.json")
+# Settings, which are a few kilobytes. Whoever reads one reads the whole.
+_SMALL_FILES = (
+    *_DESCRIPTIONS, "sentence_bert_config.json", "config_sentence_transformers.json", "reranker_config.json",
+    "generation_config.json", "special_tokens_map.json",
+)  # fmt: skip
+_LARGEST_SETTINGS = 2**24
+_LARGEST_JSON = 2**29  # the tokenizer of a large vocabulary has 2**25
+_MOST_ENTRIES = 100_000
 _WEIGHT_FILE = re.compile(r"[\w.-]+\.safetensors")
 _HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[^@\s]+))?")
 
@@ -103,6 +112,8 @@ def resolve_model(name: str) -> Path:
         if folder is None:
             raise QualcodeError(MINILM_MISSING)
         return folder
+    if len(name) > _LONGEST_NAME:
+        raise UsageError(f"no model {name[:40]!r}...: the name has {len(name)} characters; give a folder or a Hub id")
     path = existing_path(name)
     if path is not None:
         return _checked_folder(path, named=name)
@@ -152,12 +163,11 @@ def _hub_id(name: str) -> re.Match[str] | None:
 def _checked_folder(folder: Path, *, named: str) -> Path:
     if not folder.is_dir():
         raise UsageError(f"model {named!r} is a file; name the folder that holds its config.json")
+    if not any(os.path.lexists(folder / name) for name in _DESCRIPTIONS):
+        raise _undescribed(named)
     _check_kinds(folder, named)
     if not _is_described(folder):
-        raise QualcodeError(
-            f"model {named!r} has no config.json (nor modules.json, nor adapter_config.json); name a folder that "
-            "`save_pretrained` wrote"
-        )
+        raise _undescribed(named)
     if not any(folder.glob("*.safetensors")) and not any(folder.glob("*/*.safetensors")):
         pickles = sorted(file.name for pattern in PICKLED_WEIGHTS for file in folder.glob(pattern))
         if pickles:
@@ -173,18 +183,46 @@ def _checked_folder(folder: Path, *, named: str) -> Path:
     return folder
 
 
+def _undescribed(named: str) -> QualcodeError:
+    return QualcodeError(
+        f"model {named!r} has no config.json (nor modules.json, nor adapter_config.json); name a folder that "
+        "`save_pretrained` wrote"
+    )
+
+
 def _check_kinds(folder: Path, named: str) -> None:
-    """Refuse pipes, sockets and devices, at which whoever reads a model would wait for ever."""
-    for pattern in ("*", "*/*"):
-        for path in folder.glob(pattern):
+    """Refuse pipes, sockets and devices, at which whoever reads a model would wait for ever, and lost files."""
+    seen, num_entries = set(), 0
+    for place, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        if real in seen:  # a link to a folder above
+            folders.clear()
+            continue
+        seen.add(real)
+        num_entries += len(folders) + len(files)
+        if num_entries > _MOST_ENTRIES:
+            raise QualcodeError(f"model {named!r} holds more than {_MOST_ENTRIES} files; name the folder of the model")
+        for path in (Path(place, name) for name in files):
             try:
-                kind = path.stat().st_mode
-            except OSError:
-                continue  # a link to nowhere; whoever needs the file says that it is not there
-            if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+                found = path.stat()
+            except OSError as error:
+                # Some settings are read where they are there, and missed without a word.
+                if place == str(folder) and any(path.match(pattern) for pattern in ALLOWED_FILES):
+                    raise QualcodeError(
+                        f"model {named!r}: {path.name} is a link to what is not there ({error.strerror}); copy or "
+                        "download the model again"
+                    ) from error
+                continue
+            if not stat.S_ISREG(found.st_mode):
                 raise QualcodeError(
                     f"model {named!r}: {path.relative_to(folder)} is neither a file nor a folder; remove it, or copy "
                     "the model again"
+                )
+            largest = _LARGEST_SETTINGS if path.name in _SMALL_FILES else _LARGEST_JSON
+            if path.suffix == ".json" and found.st_size > largest:
+                raise QualcodeError(
+                    f"model {named!r}: {path.relative_to(folder)} is larger than {largest} bytes, so it is none of a "
+                    "model's; copy or download the model again"
                 )
 
 

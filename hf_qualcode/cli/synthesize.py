@@ -17,6 +17,11 @@ _DEFAULTS: dict[str, Any] = {
     "max_retries": 5, "batch_size": 8, "max_characters": 20_000, "seed": 42, "num_proc": 1, "smells": "ruff",
     "unsafe": False,
 }  # fmt: skip
+# Of those without a default.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "writer": (str,), "model": (str,), "url": (str,), "api_key_env": (str,), "dimensions": (str, list),
+    "num_tasks": (int,),
+}  # fmt: skip
 
 
 def add_parser(subparsers) -> None:
@@ -123,14 +128,28 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     unknown = sorted(set(given) - set(_DEFAULTS))
     if unknown:
         raise UsageError(f"{args.config}: unknown option {unknown[0]!r}; known are: {', '.join(sorted(_DEFAULTS))}")
-    for name, value in given.items():
-        expected = type(_DEFAULTS[name])
-        if _DEFAULTS[name] is not None and value is not None:
-            fits = isinstance(value, (int, float)) if expected is float else isinstance(value, expected)
-            if not fits or (isinstance(value, bool) and expected is not bool):
-                raise UsageError(f"{args.config}: {name} is {value!r}, expected {expected.__name__}")
-    chosen = _DEFAULTS | {name: value for name, value in given.items() if value is not None}
+    given = {name: _checked(args.config, name, value) for name, value in given.items() if value is not None}
+    chosen = _DEFAULTS | given
     return chosen | {name: value for name in _DEFAULTS if (value := getattr(args, name)) is not None}
+
+
+def _checked(path: Path, name: str, value: Any) -> Any:
+    """A value of the file, in the type that the command gives it."""
+    from hf_qualcode.types import UsageError
+
+    expected = _TYPES.get(name) or (type(_DEFAULTS[name]),)
+    allowed = (int, float) if expected == (float,) else expected
+    fits = isinstance(value, allowed) and not (isinstance(value, bool) and bool not in expected)
+    fits = fits and not (isinstance(value, list) and not all(isinstance(entry, str) for entry in value))
+    if fits and expected == (float,):
+        try:
+            return float(value)  # 1 is 1.0, in keys of answers too
+        except OverflowError:
+            fits = False
+    if not fits:
+        names = " or ".join("list of texts" if kind is list else kind.__name__ for kind in expected)
+        raise UsageError(f"{path}: {name} is {value!r}, expected {names}")
+    return value
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -140,7 +159,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise UsageError(f"--config {path} cannot be read as YAML ({' '.join(str(error).split())[:200]})") from error
     if not isinstance(content, dict):
         raise UsageError(f"--config {path} holds {type(content).__name__}, expected options and their values")

@@ -27,6 +27,8 @@ _UNKNOWN = (
     "alora_invocation_tokens", "use_bdlora", "velora_config", "kasa_config", "monteclora_config", "arrow_config",
     "megatron_config", "loftq_config",
 )  # fmt: skip
+# No weight in float32 is so large; NaN is below nothing.
+_LARGEST_ALPHA = 1e30
 _STARTS = (None, True, False, "gaussian", "eva", "orthogonal")
 
 
@@ -72,8 +74,13 @@ class Adapter:
             )
         patterns = config.get("alpha_pattern") or {}
         alphas = [config.get("lora_alpha"), *(patterns.values() if isinstance(patterns, dict) else [None])]
-        if not all(type(alpha) in (int, float) and math.isfinite(alpha) for alpha in alphas):
+        if not all(type(alpha) in (int, float) and abs(alpha) < _LARGEST_ALPHA for alpha in alphas):
             raise QualcodeError(f"adapter {named} has no number as lora_alpha or alpha_pattern; download it again")
+        for name in ("use_rslora", "fan_in_fan_out"):
+            if config.get(name) not in (None, True, False):
+                raise QualcodeError(
+                    f"adapter {named} has {name} {str(config[name])[:40]!r}, expected true or false; download it again"
+                )
         # A name of a module, with dots; peft takes it for a pattern, and so needs no other sign.
         if not all(re.fullmatch(r"\^?[\w.]+", name) for name in patterns):
             raise QualcodeError(

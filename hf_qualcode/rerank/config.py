@@ -1,7 +1,8 @@
 """Settings of a training run. The defaults are those of SynH-Rank; where the paper is silent, that is said."""
 
+import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from transformers import TrainingArguments
 
@@ -71,20 +72,20 @@ class RerankConfig(TrainingArguments):
         self._check()
         if self.load_best_model_at_end and self.metric_for_best_model is None:
             self.metric_for_best_model = "qpa"
-        super().__post_init__()
+        try:
+            super().__post_init__()
+        except (ValueError, ImportError) as error:  # an unknown name, or what is not installed
+            raise UsageError(" ".join(str(error).split())) from error
 
     def _check(self) -> None:
+        for name, legal in _NUMBERS.items():
+            _check_number(name, getattr(self, name), legal)
+        if not isinstance(self.share_prefix, str):
+            raise UsageError(f"share_prefix is {self.share_prefix!r}; choose from: {', '.join(SHARE_PREFIX)}")
         if self.loss not in LOSSES:
             raise UsageError(f"loss is {self.loss!r}; choose from: {', '.join(LOSSES)}")
-        if not 0 < self.temperature < float("inf"):
-            raise UsageError(f"temperature is {self.temperature}; expected a number above 0")
         if self.temperature != 1 and self.loss not in TEMPERED:
             raise UsageError(f"loss {self.loss!r} has no temperature; leave it at 1, or use {' or '.join(TEMPERED)}")
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise UsageError(f"dropout is {self.dropout}; expected a number from 0 to below 1, or None")
-        for name in ("tokens_per_forward", "chunk_size"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}; expected 1 or more, or None")
         if self.share_prefix not in SHARE_PREFIX:
             raise UsageError(f"share_prefix is {self.share_prefix!r}; choose from: {', '.join(SHARE_PREFIX)}")
         if self.remove_unused_columns:
@@ -111,6 +112,56 @@ class RerankConfig(TrainingArguments):
     def srcl(cls, output_dir: str, **overrides: Any) -> "RerankConfig":
         """The relevance-only baseline of section 6.1, for lists of `srcl_lists`."""
         return cls(output_dir=output_dir, **{"loss": "info_nce", **overrides})
+
+
+class _Legal(NamedTuple):
+    """Which numbers a setting may be; `below` is not one of them. Infinity and NaN never are."""
+
+    least: float
+    below: float = math.inf
+    whole: bool = True
+    above: float = -math.inf
+    optional: bool = False
+
+    def __str__(self) -> str:
+        span = f"{self.least} or more"
+        if self.above > -math.inf:
+            span = f"a number above {self.above}"
+        elif self.below < math.inf:
+            span = f"a number from {self.least} to below {self.below}"
+        return span + " (an integer)" * self.whole + ", or None" * self.optional
+
+
+# What would stop a run with the traceback of a library, or train nothing without a word.
+_NUMBERS = {
+    "temperature": _Legal(0, whole=False, above=0),
+    "dropout": _Legal(0, below=1, whole=False, optional=True),
+    "tokens_per_forward": _Legal(1, optional=True),
+    "chunk_size": _Legal(1, optional=True),
+    "per_device_train_batch_size": _Legal(1),
+    "per_device_eval_batch_size": _Legal(1),
+    "gradient_accumulation_steps": _Legal(1),
+    "dataloader_num_workers": _Legal(0),
+    "learning_rate": _Legal(0, whole=False),
+    "weight_decay": _Legal(0, whole=False),
+    "max_grad_norm": _Legal(0, whole=False, optional=True),
+    "adam_beta1": _Legal(0, below=1, whole=False),
+    "adam_beta2": _Legal(0, below=1, whole=False),
+    "adam_epsilon": _Legal(0, whole=False),
+    "seed": _Legal(0, below=2**32),
+    "data_seed": _Legal(0, below=2**32, optional=True),
+    "max_steps": _Legal(-1),
+    "num_train_epochs": _Legal(0, whole=False, above=0),
+}
+
+
+def _check_number(name: str, value: Any, legal: _Legal) -> None:
+    if value is None and legal.optional:
+        return
+    fits = isinstance(value, int if legal.whole else int | float) and not isinstance(value, bool)
+    # NaN compares as false.
+    if not (fits and legal.least <= value < legal.below and value > legal.above):
+        raise UsageError(f"{name} is {value!r:.60}; expected {legal}")
 
 
 # `RerankConfig.share_prefix` -> `RankingCollator.share_prefix`. Words, so that a command line can give them.

@@ -25,7 +25,7 @@ from hf_qualcode.quality.static_features import FEATURE_NAMES, is_whole_program,
 from hf_qualcode.quality.wishes import read_wishes
 from hf_qualcode.rerank.literals import literal_overlap
 from hf_qualcode.rerank.relevance import RelevanceMap, TextVectors
-from hf_qualcode.rerank.settings import RerankerSettings
+from hf_qualcode.rerank.settings import RerankerSettings, read_json
 from hf_qualcode.types import QualcodeError
 
 
@@ -200,8 +200,12 @@ class Fusion:
             )
         try:
             tensors = load_file(folder / _TENSORS)
-            words = json.loads((folder / _WORDS).read_text(encoding="utf-8"))
-            weights = FusionWeights(**{field.name: _number(settings[field.name]) for field in fields(FusionWeights)})
+            if not all(tensor.dtype.kind == "f" for tensor in tensors.values()):
+                raise ValueError("its arrays are no floating point numbers")
+            words = read_json(folder / _WORDS)
+            numbers = {field.name: settings[field.name] for field in fields(FusionWeights)}
+            qualities = tuple(float(each) for each in numbers.pop("quality_weights"))
+            weights = FusionWeights(**{name: float(each) for name, each in numbers.items()}, quality_weights=qualities)
             relevance = RelevanceMap(
                 float(settings["scale"]), float(settings["bias"]),
                 tensors["shift"], tensors["left"], tensors["right"],
@@ -212,7 +216,9 @@ class Fusion:
                 encoder=str(settings["encoder"]),
             )  # fmt: skip
             fusion._check(settings)
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (
+            OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, QualcodeError
+        ) as error:  # fmt: skip
             reason = " ".join(str(error).split())[:200]
             raise QualcodeError(
                 f"fusion of {folder} cannot be read ({type(error).__name__}: {reason}); copy or download the reranker "
@@ -236,9 +242,9 @@ class Fusion:
         arrays = (
             self.static_weights, self.function_weights, self.relevance.left, self.relevance.right, self.relevance.shift
         )  # fmt: skip
-        if not all(np.isfinite(array).all() for array in arrays):
-            raise ValueError("its arrays hold NaN or infinite values")
-
-
-def _number(value: Any) -> Any:
-    return tuple(float(each) for each in value) if isinstance(value, list | tuple) else float(value)
+        *numbers, qualities = asdict(self.weights).values()
+        numbers = [*numbers, *qualities, self.relevance.scale, self.relevance.bias]
+        if not all(np.isfinite(array).all() for array in (*arrays, np.array(numbers))):
+            raise ValueError("its weights hold NaN or infinite values")
+        if any(count < 0 for count in self.frequencies.values()):
+            raise ValueError("a word of it has a negative frequency")

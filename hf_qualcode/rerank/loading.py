@@ -16,6 +16,7 @@ from hf_qualcode.types import QualcodeError, UsageError
 
 # Of sentence-transformers' modules, those of a cross-encoder whose weights all lie in the transformer.
 _READ_MODULES = ("Transformer", "LogitScore")
+_LARGEST_LIST = 2**20
 
 
 class RerankerParts(NamedTuple):
@@ -37,11 +38,16 @@ def load_reranker_parts(
         `UsageError`: If `name` names nothing.
         `QualcodeError`: If what it names is no reranker.
     """
-    from hf_qualcode.rerank.backbones import load_backbone, restore_reading
+    from hf_qualcode.rerank.backbones import backbone_names, load_backbone, restore_reading
 
     place = _device(device)
     folder = resolve_model(name)
     settings = RerankerSettings.read(folder)
+    if settings.backbone is not None and settings.backbone not in backbone_names():
+        raise QualcodeError(
+            f"reranker {name} was saved with the backbone {settings.backbone[:40]!r}, which this version does not "
+            f"have (it has: {', '.join(backbone_names())}); install the hf-qualcode that made it"
+        )
     tags = None if settings.tags is None else resolve_tags(settings.tags, folder)
     options = {
         "backbone": settings.backbone,
@@ -67,7 +73,9 @@ def _device(name: str | None) -> torch.device:
     try:
         device = default_device() if name is None else torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        if device.type == "meta":
+            raise RuntimeError("it holds no numbers")
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UsageError(f"device {name!r} cannot be used here ({reason}); name another, such as cpu") from error
     return device
@@ -127,6 +135,8 @@ def _refuse_other_modules(folder: Path, name: str) -> None:
     if not path.is_file():
         return
     try:
+        if path.stat().st_size > _LARGEST_LIST:
+            raise ValueError(f"larger than {_LARGEST_LIST} bytes")
         modules = json.loads(path.read_text(encoding="utf-8"))
         kinds = [str(module["type"]).rpartition(".")[2] for module in modules]
     except (OSError, ValueError, RecursionError, TypeError, KeyError) as error:

@@ -1,8 +1,9 @@
 """What must hold before a model is trained: settings that go together, float32 weights, a head that is saved whole."""
 
 import copy
+import zipfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hf_qualcode.rerank.adapters import TASK_TYPE
 from hf_qualcode.rerank.config import RerankConfig
 from hf_qualcode.rerank.measuring import available_metrics
 from hf_qualcode.rerank.modeling import head_names
+from hf_qualcode.rerank.settings import CONFIG_FILE, read_json
 from hf_qualcode.types import QualcodeError, UsageError
 
 
@@ -108,21 +110,121 @@ def keep_float32_scores(fsdp_plugin: Any) -> None:
         fsdp_plugin.mixed_precision_policy = replace(policy, output_dtype=torch.float32)
 
 
-def check_checkpoint(folder: Path, *, sharded: bool) -> None:
-    """Refuses a checkpoint that lacks what resuming needs.
+def find_checkpoint(given: Any, output_dir: str) -> Path | None:
+    """The checkpoint to resume from: a folder, or with `True` the newest of `output_dir`.
+
+    Raises:
+        `UsageError`: If there is none, or `given` names none.
+    """
+    if given is None or given is False:
+        return None
+    if given is True:
+        from transformers.trainer_utils import get_last_checkpoint
+
+        newest = get_last_checkpoint(output_dir) if Path(output_dir).is_dir() else None
+        if newest is None:
+            raise UsageError(f"{output_dir} has no checkpoint to resume from; leave resume_from_checkpoint out")
+        return Path(newest)
+    if not isinstance(given, str | Path) or not str(given):
+        raise UsageError(f"resume_from_checkpoint is {given!r:.60}; give the folder of a checkpoint, or True")
+    return Path(given)
+
+
+def check_checkpoint(folder: Path, model: nn.Module, *, sharded: bool) -> None:
+    """Refuses a checkpoint that lacks what resuming needs, was cut amid writing, or is of another model.
 
     Args:
         folder (`Path`): Of the checkpoint.
+        model (`nn.Module`): What goes on to be trained.
         sharded (`bool`): Whether weights and optimizer are spread over processes, in files of other names.
 
     Raises:
-        `QualcodeError`: If a file is missing.
+        `QualcodeError`: If a file is missing or damaged.
     """
     if not folder.is_dir():
         raise QualcodeError(f"no checkpoint {folder}: there is no such folder")
     needed = ["trainer_state.json", "scheduler.pt"] + ["optimizer.pt"] * (not sharded)
     missing = [name for name in needed if not (folder / name).is_file()]
-    if not sharded and not any(folder.glob("*.safetensors")):
-        missing.append("*.safetensors")
+    for pattern in ["rng_state*.pth"] + ["*.safetensors"] * (not sharded):
+        if not any(path.is_file() for path in folder.glob(pattern)):
+            missing.append(pattern)
     if missing:
         raise QualcodeError(f"checkpoint {folder} is not whole: it lacks {', '.join(missing)}; resume from another")
+    _check_state(folder / "trainer_state.json")
+    if (folder / CONFIG_FILE).is_file():
+        _read_json(folder / CONFIG_FILE)  # the trainer asks it for the version of transformers
+    for path in sorted({*folder.glob("rng_state*.pth"), *(folder / name for name in needed if name.endswith(".pt"))}):
+        # torch writes zip archives, whose table of contents stands at the end.
+        if not path.is_file() or not zipfile.is_zipfile(path):
+            raise _damaged(path)
+    if not sharded:
+        _check_weights(folder, model)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return read_json(path)
+    except QualcodeError as error:
+        raise _damaged(path) from error
+
+
+def _damaged(path: Path) -> QualcodeError:
+    return QualcodeError(
+        f"checkpoint {path.parent}: {path.name} is damaged, as when a run is stopped amid saving; resume from another"
+    )
+
+
+def _check_state(path: Path) -> None:
+    from transformers import TrainerState
+
+    content = _read_json(path)
+    wrong = [name for name in content if name not in {each.name for each in fields(TrainerState)}]
+    for name, kind in (("global_step", int), ("max_steps", int), ("log_history", list), ("epoch", int | float)):
+        value = content.get(name)
+        if not isinstance(value, kind) or isinstance(value, bool) or (kind is not list and not value >= 0):
+            wrong.append(name)
+    size = content.get("train_batch_size")
+    if size is not None and type(size) is not int:
+        wrong.append("train_batch_size")
+    if wrong or content["global_step"] > content["max_steps"]:
+        name = wrong[0] if wrong else "global_step"
+        raise QualcodeError(
+            f"checkpoint {path.parent}: {path.name} has {name[:40]} {content.get(name)!r:.40}, which no trainer "
+            "writes; resume from another"
+        )
+
+
+def _check_weights(folder: Path, model: nn.Module) -> None:
+    """Weights of other names are left out without a word where a checkpoint is loaded, and the model's stay new."""
+    from safetensors import SafetensorError, safe_open
+
+    shapes: dict[str, tuple[int, ...]] = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, framework="pt") as weights:
+                for name in weights.keys():  # noqa: SIM118
+                    shapes[name] = tuple(weights.get_slice(name).get_shape())
+        except (OSError, SafetensorError) as error:
+            raise _damaged(path) from error
+    if hasattr(model, "peft_config"):
+        return  # peft, which renames them, says what it misses
+    for name, weight in model.named_parameters():
+        # Of tied weights one is saved.
+        if name in shapes and shapes[name] != tuple(weight.shape):
+            raise QualcodeError(
+                f"checkpoint {folder} has {name} of shape {list(shapes[name])}, and the model {list(weight.shape)}; "
+                "it is of another model: resume from one of this"
+            )
+    known = model.state_dict().keys()
+    unknown = sorted(shapes.keys() - known)
+    lost = [] if getattr(model, "_tied_weights_keys", None) else sorted(known - shapes.keys() - _buffers(model))
+    if unknown or lost:
+        has, name = ("has", unknown[0]) if unknown else ("lacks", lost[0])
+        raise QualcodeError(
+            f"checkpoint {folder} {has} {name}, so it is cut or of another model ({len(unknown) + len(lost)} such in "
+            "all); resume from another"
+        )
+
+
+def _buffers(model: nn.Module) -> set[str]:
+    return {name for name, _ in model.named_buffers()}

@@ -1,8 +1,9 @@
 """`Reranker`: orders code by how well it does what was asked, and how well it was written."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -93,8 +94,16 @@ class Reranker:
         """
         from hf_qualcode.rerank.loading import load_reranker_parts
 
+        for argument, value in (("id_or_dir", id_or_dir), ("base", base)):
+            if not isinstance(value, str | Path) and (value is not None or argument != "base"):
+                raise UsageError(f"{argument} is {_kind(value)}; give a folder, a Hub id (org/name) or 'minilm'")
         parts = load_reranker_parts(
-            str(id_or_dir), device=device, precision=precision, max_length=max_length, fusion=fusion, base=base
+            str(id_or_dir),
+            device=device,
+            precision=precision,
+            max_length=max_length,
+            fusion=fusion,
+            base=None if base is None else str(base),
         )
         return cls(
             parts.backbone, parts.tags, parts.fusion, wording=parts.wording, name=Path(id_or_dir).name, base=parts.base
@@ -174,12 +183,26 @@ class Reranker:
             `np.ndarray`: float32 [n], log-odds.
 
         Raises:
+            `UsageError`: If they differ in length or hold anything but text.
             `QualcodeError`: If a score is NaN or infinite.
         """
+        instructions, queries, codes = (
+            _texts(name, texts)
+            for name, texts in (("instructions", instructions), ("queries", queries), ("codes", codes))
+        )
+        if not len(instructions) == len(queries) == len(codes):
+            raise UsageError(
+                f"{len(instructions)} instructions, {len(queries)} queries and {len(codes)} codes; give one of each "
+                "for each code"
+            )
         scores = self._logits(instructions, queries, codes, progress)
         if self.fusion is None or not len(scores):
             return scores
-        fused = np.asarray(self.fusion.scores(instructions, queries, codes, scores), dtype=np.float32)
+        return self._fused(instructions, queries, codes, scores)
+
+    def _fused(self, instructions, queries, codes, logits: np.ndarray) -> np.ndarray:
+        """Scores of a reranker with a fusion, float32 [n]."""
+        fused = np.asarray(self.fusion.scores(instructions, queries, codes, logits), dtype=np.float32)
         if not np.isfinite(fused).all():
             raise QualcodeError(f"fusion of reranker {self.name} gave NaN or infinite scores; its file is damaged")
         return fused
@@ -229,7 +252,7 @@ class Reranker:
         _texts("query", [query])
         if instruction is not None:
             _texts("instruction", [instruction])
-        if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
+        if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, Integral) or top_k < 1):
             raise UsageError(f"top_k is {top_k!r}; give an integer of 1 or more, or None for all")
         scores = self.score([query] * len(codes), codes, quality=quality, instruction=instruction, progress=progress)
         order = np.argsort(-scores, kind="stable")[:top_k]
@@ -254,7 +277,7 @@ class Reranker:
         if self.fusion is None:
             score, parts = logit, [Part("model", float(logit))]
         else:
-            (score,) = self.fusion.scores([asked], [query], [code], np.array([logit], dtype=np.float32))
+            (score,) = self._fused([asked], [query], [code], np.array([logit], dtype=np.float32))
             parts = [Part(*part) for part in self.fusion.explain(asked, query, code, float(logit))]
         read = code if self.tags is None else self.tags(code)
         tags = read.removesuffix(code).rstrip("\n") if read != code else ""
@@ -283,6 +306,8 @@ class Reranker:
         """
         from hf_qualcode.rerank.saving import save_reranker
 
+        if not isinstance(folder, str | Path):
+            raise UsageError(f"folder is {_kind(folder)}; give the path of a folder to save to")
         return save_reranker(self, Path(folder), card=card, merge=merge, base=base)
 
     def push_to_hub(
@@ -321,8 +346,9 @@ class Reranker:
 
 
 def _texts(name: str, values: Sequence[str]) -> list[str]:
-    """`values` as a list, checked to hold text alone."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    """`values` as a list, checked to hold text alone, in an order that its giver chose."""
+    no_list = isinstance(values, str | bytes | Mapping | set | frozenset) or not isinstance(values, Iterable)
+    if no_list or getattr(values, "ndim", 1) != 1:
         raise UsageError(f"{name} is {_kind(values)}; give a list of texts")
     values = list(values)
     for place, value in enumerate(values):
@@ -340,7 +366,9 @@ def _instructions(quality: str | Iterable[str], instruction: str | Sequence[str]
     if instruction is None:
         try:
             return [instruction_for(quality)] * number
-        except (TypeError, ValueError) as error:
+        except TypeError:
+            raise UsageError(f"quality is {quality!r:.60}; give a list of names, such as ['speed']") from None
+        except ValueError as error:
             raise UsageError(str(error)) from None
     if isinstance(instruction, str):
         return [instruction] * number

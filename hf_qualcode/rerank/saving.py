@@ -6,8 +6,11 @@ stock architecture, one label with a name, tokenizer.json). No code is ever writ
 """
 
 import contextlib
+import fcntl
+import glob
 import json
 import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -43,6 +46,8 @@ OWN_FILES = (
     "config_sentence_transformers.json", "sentence_bert_config.json", ADAPTER_FILE, "adapter_model.safetensors",
     ADAPTER_SETTINGS_FILE, "fusion.safetensors", "fusion_words.json", "tags.safetensors", CARD_FILE, RESULTS_FOLDER,
 )  # fmt: skip
+# What a workplace may hold: the reranker to come, and the one to go.
+_NEW, _OLD = "new", "old"
 _IDENTITY = "torch.nn.modules.linear.Identity"
 # What transformers writes about the place that a tokenizer was loaded from.
 _PLACES = ("name_or_path", "local_files_only", "is_local", "tokenizer_file", "auto_map")
@@ -55,32 +60,73 @@ def save_reranker(reranker, folder: Path, *, card=None, merge: bool = False, bas
         `UsageError`: If `folder` is a file, or holds what no reranker has.
         `QualcodeError`: If it cannot be written.
     """
-    folder = folder.expanduser().resolve()
-    _check_place(folder)
     try:
+        folder = folder.expanduser().resolve()
+        _check_place(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        workplace = Path(tempfile.mkdtemp(prefix=f".{folder.name}.saving-", dir=folder.parent))
-    except OSError as error:
+        workplace, lock = _make_workplace(folder)
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, ~user of nobody; a text that is no path
         raise _unwritable(folder, error) from error
     try:
-        draft = workplace / "new"
+        draft = workplace / _NEW
         draft.mkdir()
         write_reranker(reranker, draft, card=card, merge=merge, base=base)
         _set_modes(draft)
         _check_place(folder)
         if folder.exists():
-            folder.rename(workplace / "old")
+            folder.rename(workplace / _OLD)
         try:
             draft.rename(folder)
         except OSError:
-            if (workplace / "old").exists():
-                (workplace / "old").rename(folder)
+            if (workplace / _OLD).exists():
+                (workplace / _OLD).rename(folder)
             raise
-    except (OSError, SafetensorError) as error:
+        _remove_leavings(folder)
+    except (OSError, SafetensorError, UnicodeEncodeError) as error:
         raise _unwritable(folder, error) from error
     finally:
         shutil.rmtree(workplace, ignore_errors=True)
+        os.close(lock)
     return folder
+
+
+def _make_workplace(folder: Path) -> tuple[Path, int]:
+    """A new folder beside `folder`, and a descriptor that holds its lock for as long as this process lives."""
+    while True:
+        workplace = Path(tempfile.mkdtemp(prefix=_workplaces(folder), dir=folder.parent))
+        # Another process may take it for a leaving until it is locked.
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(workplace, os.O_RDONLY)
+            if _try_lock(lock, unknown=True) and workplace.exists():
+                return workplace, lock
+            os.close(lock)
+
+
+def _remove_leavings(folder: Path) -> None:
+    """Removes the workplaces of processes that were killed amid saving to `folder`. A living one holds its lock."""
+    for leaving in folder.parent.glob(f"{glob.escape(_workplaces(folder))}????????"):
+        with contextlib.suppress(OSError):  # it is of another user, or was removed just now
+            lock = os.open(leaving, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if {entry.name for entry in leaving.iterdir()} <= {_NEW, _OLD} and _try_lock(lock, unknown=False):
+                    shutil.rmtree(leaving, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+def _workplaces(folder: Path) -> str:
+    return f".{folder.name}.saving-"
+
+
+def _try_lock(descriptor: int, *, unknown: bool) -> bool:
+    """Whether the lock is ours now; `unknown` on file systems without locks. It ends with the process, however."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return unknown
+    return True
 
 
 def _set_modes(folder: Path) -> None:
@@ -228,7 +274,12 @@ def _write_tokenizer(backbone, folder: Path, settings: RerankerSettings) -> None
     from tokenizers import Tokenizer
 
     tokenizer = backbone.tokenizer
-    tokenizer.save_pretrained(folder)
+    try:
+        tokenizer.save_pretrained(folder)
+    except Exception as error:
+        if type(error) is Exception:  # all that tokenizers says of a full disk
+            raise OSError(str(error)) from error
+        raise
     if tokenizer.backend_tokenizer.truncation or tokenizer.backend_tokenizer.padding:
         # State of the last call, which other tools would take for the model's wish.
         saved = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -315,13 +366,20 @@ def _check_place(folder: Path) -> None:
     if not folder.is_dir():
         raise UsageError(f"{folder} is a file; name a folder to save the reranker to")
     names = sorted(entry.name for entry in folder.iterdir())
-    foreign = [name for name in names if not any(fnmatch(name, pattern) for pattern in OWN_FILES)]
+    foreign = [name for name in names if not _is_own(folder / name)]
     if (folder / RESULTS_FOLDER).is_dir():
         results = {f"{RESULTS_FOLDER}/{entry.name}" for entry in (folder / RESULTS_FOLDER).iterdir()}
         foreign += sorted(results - {RESULTS_FILE})
     if names and (foreign or not _is_reranker(folder)):
         what = f"holds {foreign[0]!r}, which is no part of a reranker" if foreign else "holds a model of another kind"
         raise UsageError(f"{folder} {what}, so it is not replaced; name a new or an empty folder")
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a reranker has a file of this name, or a folder where it has one."""
+    if path.name == RESULTS_FOLDER:
+        return path.is_dir()
+    return any(fnmatch(path.name, pattern) for pattern in OWN_FILES) and (path.is_file() or path.is_symlink())
 
 
 def _is_reranker(folder: Path) -> bool:

@@ -73,7 +73,9 @@ def score_triples(backbone, triples: Sequence[Triple], *, progress: Progress | N
             first = [known.setdefault(_digest(entry), start + row) for row, entry in enumerate(encoded.inputs)]
             new = [row for row, earlier in enumerate(first) if earlier == start + row]
             if new:
-                values[[start + row for row in new]] = run([encoded.inputs[row] for row in new], tell)
+                with _running(backbone):
+                    scores = run([encoded.inputs[row] for row in new], tell)
+                values[[start + row for row in new]] = scores
             values[start : start + len(first)] = values[first]
     _check_finite(values, distinct, backbone)
     return Logits(values[[place[triple] for triple in triples]] if len(triples) else values, trims)
@@ -93,6 +95,19 @@ def _evaluating(model: torch.nn.Module) -> Iterator[None]:
         yield
     finally:
         model.train(training)
+
+
+@contextlib.contextmanager
+def _running(backbone) -> Iterator[None]:
+    """With one line for a configuration that loads and cannot run, and for memory that does not suffice."""
+    try:
+        yield
+    except (RuntimeError, IndexError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise QualcodeError(
+            f"reranker {backbone.source} cannot be run on {backbone.device} ({type(error).__name__}: {reason}); give "
+            "a smaller max_length or another device, or copy the model again if its config.json was changed"
+        ) from error
 
 
 def _encode_ahead(backbone, triples: list[Triple]) -> Iterator[tuple[int, EncodedInputs]]:

@@ -4,6 +4,8 @@ Folders that others made have neither, and are read as their architecture says.
 """
 
 import json
+import os
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +55,8 @@ class RerankerSettings:
         """
         if (folder / ADAPTER_FILE).is_file():
             path = folder / ADAPTER_SETTINGS_FILE
-            return cls.parse(read_json(path) if path.is_file() else {}, path)
+            # A link to nowhere is a file that was lost, and with it how the adapter is to be fed.
+            return cls.parse(read_json(path) if os.path.lexists(path) else {}, path)
         path = folder / CONFIG_FILE
         content = read_json(path).get(KEY) if path.is_file() else None
         if content is None:
@@ -94,8 +97,11 @@ def read_json(path: Path) -> dict[str, Any]:
         `QualcodeError`: If it cannot be read, or holds anything else.
     """
     try:
-        if path.stat().st_size > _LARGEST_FILE:
+        found = path.stat()
+        if found.st_size > _LARGEST_FILE:
             raise QualcodeError(f"{path} is larger than {_LARGEST_FILE} bytes, so it is no configuration; {_AGAIN}")
+        if not stat.S_ISREG(found.st_mode):  # a pipe would keep its reader waiting for ever
+            raise QualcodeError(f"{path} is no file; {_AGAIN}")
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
@@ -113,7 +119,10 @@ def _wrong(path: Path, key: str, value: Any, expected: str) -> QualcodeError:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value)
+    try:
+        text = json.dumps(value)
+    except RecursionError:  # what can just be read may be nested too deeply to be written
+        text = repr(type(value).__name__)
     return text if len(text) <= 40 else f"{text[:40]}..."
 
 

@@ -161,8 +161,10 @@ class JudgedTags:
 
         try:
             arrays: Mapping[str, np.ndarray] = load_file(folder / _WEIGHTS)
+            if not all(array.dtype.kind == "f" for array in arrays.values()):
+                raise ValueError("its arrays are no floating point numbers")
             tags = cls(arrays["static_weights"], arrays["thresholds"])
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
+        except (OSError, SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
             reason = " ".join(str(error).split())[:200]
             raise QualcodeError(f"tags of {folder} cannot be read ({reason}); copy the reranker again") from error
         shapes = [(len(dimension_names()), size) for size in (len(FEATURE_NAMES), NUM_LEVELS - 1)]

@@ -22,6 +22,7 @@ from hf_qualcode.rerank.preparing import (
     check_checkpoint,
     check_precision,
     check_settings,
+    find_checkpoint,
     keep_float32_scores,
     set_dropout,
     with_adapter,
@@ -100,17 +101,21 @@ class RerankTrainer(Trainer):
             tags=tags,
             distillation=args.loss == "distillation",
         )
-        super().__init__(
-            model=model,
-            args=args,
-            data_collator=collator,
-            train_dataset=train_dataset,
-            # Only asked whether it is there; `evaluate` reads the two attributes above.
-            eval_dataset=[*self.eval_pairs, *self.eval_lists] or None,
-            processing_class=backbone.tokenizer,
-            callbacks=callbacks,
-            optimizers=optimizers,
-        )
+        try:
+            super().__init__(
+                model=model,
+                args=args,
+                data_collator=collator,
+                train_dataset=train_dataset,
+                # Only asked whether it is there; `evaluate` reads the two attributes above.
+                eval_dataset=[*self.eval_pairs, *self.eval_lists] or None,
+                processing_class=backbone.tokenizer,
+                callbacks=callbacks,
+                optimizers=optimizers,
+            )
+        except (ValueError, RuntimeError, ImportError, OSError) as error:
+            # For example a report_to that is unknown, or not installed.
+            raise QualcodeError(f"training cannot be set up: {' '.join(str(error).split())[:300]}") from error
         backbone.device = self.args.device
         if args.chunk_size is not None and self.is_deepspeed_enabled:
             raise UsageError("chunk_size needs several backward passes a batch, which DeepSpeed has not; leave it out")
@@ -123,7 +128,10 @@ class RerankTrainer(Trainer):
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
         """The micro-batches of one optimiser step, and the number of lists in it over all processes."""
-        samples, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        try:
+            samples, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        except QualcodeError as error:
+            raise type(error)(_told_by_worker(error)) from error
         if samples:
             self._blank_repeated(samples[-1])
         counts = [(batch["grades"] != losses.PADDING_GRADE).any(dim=1).sum() for batch in samples]
@@ -144,15 +152,16 @@ class RerankTrainer(Trainer):
         """As `Trainer.train`, after a look at what it begins with.
 
         Raises:
-            `UsageError`: Without lists to train on.
-            `QualcodeError`: If the checkpoint to resume from is not whole. Without its optimizer's state training
-                would go on, to other weights.
+            `UsageError`: Without lists to train on, or a checkpoint where there should be one.
+            `QualcodeError`: If the checkpoint to resume from is not whole, or of another model. Without its
+                optimizer's state training would go on, to other weights.
         """
         if self.train_dataset is None or (has_length(self.train_dataset) and not len(self.train_dataset)):
             raise UsageError("there are no lists to train on; give train_dataset at least one")
-        if isinstance(resume_from_checkpoint, str | Path):
-            check_checkpoint(Path(resume_from_checkpoint), sharded=self._in_step)
-        return super().train(resume_from_checkpoint, *arguments, **options)
+        checkpoint = find_checkpoint(resume_from_checkpoint, self.args.output_dir)
+        if checkpoint is not None:
+            check_checkpoint(checkpoint, self.model, sharded=self._in_step)
+        return super().train(None if checkpoint is None else str(checkpoint), *arguments, **options)
 
     def training_step(self, model: nn.Module, inputs: Mapping[str, Any], num_items_in_batch=None) -> Tensor:
         """One micro-batch, forwards and backwards. With `chunk_size`, inputs are run twice (see `RerankConfig`)."""
@@ -321,6 +330,12 @@ class RerankTrainer(Trainer):
 
 
 _DIVERGED = "training has diverged, or the data or the weights it began with are damaged; try a lower learning_rate"
+
+
+def _told_by_worker(error: QualcodeError) -> str:
+    """What an error says, in one line. Of one in a worker of the data loader, torch makes it the whole traceback."""
+    last = str(error).strip().rpartition("\n")[2]
+    return last.removeprefix(f"{type(error).__module__}.{type(error).__name__}: ")
 
 
 def _is_ddp(model: nn.Module) -> bool:

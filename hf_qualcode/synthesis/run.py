@@ -98,6 +98,8 @@ def synthesize(
     out, module = Path(out), load_writer(writer)
     if settings.seed < 0 or settings.num_proc < 1:
         raise UsageError(f"--seed {settings.seed}, --num-proc {settings.num_proc}: 0 and 1 are the least")
+    if settings.max_characters < 1:
+        raise UsageError(f"--max-characters {settings.max_characters}: 1 or more is needed")
     writer_settings = replace(writer_settings, seed=settings.seed)
     if not module.ANSWERS_PROMPTS:
         return _change_code(Path(tasks), module, out, settings, writer_settings, progress)

@@ -54,10 +54,11 @@ class RunStore:
         self.folder = Path(folder)
         self._log = AppendLog(self.folder / RECORDS)
         self._answered: set[bytes] = set()
+        self._failed: set[bytes] = set()
         try:
             for row in self._log:
-                if row.get("error") is None and isinstance(row.get("digest"), str):
-                    self._answered.add(bytes.fromhex(row["digest"]))
+                if isinstance(row.get("digest"), str):
+                    self._note(row["digest"], row.get("error"))
         except (OSError, ValueError) as error:
             self._log.close()
             raise QualcodeError(
@@ -67,6 +68,10 @@ class RunStore:
     def known_digests(self) -> Iterator[str]:
         """Digests of all keys that have an answer."""
         return (digest.hex() for digest in self._answered)
+
+    def failed_digests(self) -> Iterator[str]:
+        """Digests of all keys that were asked for and have no answer."""
+        return (digest.hex() for digest in self._failed)
 
     def append(self, record: Record) -> None:
         """Keeps a record.
@@ -84,8 +89,7 @@ class RunStore:
             "error": record.error,
         }
         self._log.append(row)
-        if record.error is None:
-            self._answered.add(bytes.fromhex(digest))
+        self._note(digest, record.error)
 
     def records(self) -> Iterator[Record]:
         """All records, one at a time, in the order in which they came; a key that failed and was asked again has
@@ -100,6 +104,14 @@ class RunStore:
                 raise QualcodeError(
                     f"{self._log.path} holds a line that is no record ({type(error).__name__}: {error}); remove it"
                 ) from error
+
+    def _note(self, digest: str, error: str | None) -> None:
+        known = bytes.fromhex(digest)
+        if error is None:
+            self._answered.add(known)
+            self._failed.discard(known)
+        elif known not in self._answered:
+            self._failed.add(known)
 
     def write_manifest(self, content: Mapping[str, Any]) -> None:
         """Writes what the run was told and what came of it; the old one stays until the new one is whole.

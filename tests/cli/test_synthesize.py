@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,10 @@ from tests.synthesis.loopback import Loopback, misbehaving
 
 CONFIGS = Path(__file__).parents[2] / "examples" / "configs" / "synthesis"
 ROWS = [
-    {"task_id": 1, "text": "The largest number.", "code": "def top(xs):\n    return max(xs)\n",
-     "test_list": ["assert top([3, 9, 5, 7]) == 9", "assert top([4, 2]) == 4"]},
-    {"task_id": 2, "text": "Squares.", "code": "def squares(xs):\n    return [x * x for x in xs]\n",
-     "test_list": ["assert squares([1, 2]) == [1, 4]"]},
+    {"task_id": 1, "text": "Twice as much.", "code": "def double(n):\n    return n + n\n",
+     "test_list": ["assert double(3) == 6", "assert double(0) == 0"]},
+    {"task_id": 2, "text": "Half of it.", "code": "def half(n):\n    return n // 2\n",
+     "test_list": ["assert half(9) == 4"]},
 ]  # fmt: skip
 
 
@@ -52,9 +53,15 @@ def test_a_server_run_prints_a_table_or_json(capsys, tasks, tmp_path):
         code, table, _ = run(capsys, tasks, tmp_path / "run", *told)
     assert code == 0
     assert report["requests"] == sum(report["outcomes"].values()) == 32
-    assert f"kept  {report['variants']}" in " ".join(table.split()) or str(report["variants"]) in table
-    for name in report["outcomes"]:
-        assert name in table
+    shown = [line.split() for line in table.splitlines()]
+    for words in (
+        ["tasks", "2", "of", "2", "read"],
+        ["requests", "32", "32", "answered", "before"],
+        *([name, str(count)] for name, count in report["outcomes"].items()),
+        ["variants:", "speed", str(report["variants"])],
+    ):
+        assert any(line[: len(words)] == words for line in shown), (words, table)
+    assert f"{report['tokens']['completion_tokens']:,} out" in table
     assert len(list(read_variants(tmp_path / "run" / "variants.jsonl"))) == report["variants"]
 
 
@@ -63,14 +70,23 @@ def test_the_rules_writer_proves_pairs(capsys, tasks, tmp_path):
         Sandbox.open()
     except QualcodeError as error:
         pytest.skip(f"no program can be run on this machine: {error}")
-    code, out, _ = run(capsys, tasks, tmp_path / "run", "--writer", "rules", "--num-tasks", 1, "--json")
+    code, out, _ = run(capsys, tasks, tmp_path / "run", "--writer", "rules", "--json")
     assert code == 0
     report = json.loads(out)
-    assert report["programs"] == 1
+    assert report["programs"] == 2
     assert report["pairs"] == sum(report["pairs_by_group"].values()) > 0
+    assert report["table"]["unused_variables"] == {"verified": 2}
+    variants = list(read_variants(tmp_path / "run" / "variants.jsonl"))
+    assert len(variants) == report["variants"]
+    assert {variant.task_id for variant in variants} == {"1", "2"}
+    assert ROWS[0]["code"] in {variant.code for variant in variants if variant.level == "high"}
     code, table, _ = run(capsys, tasks, tmp_path / "run", "--writer", "rules", "--num-tasks", 1)
     assert code == 0
-    assert f"{report['pairs']} proven pairs" in table
+    assert "variants of 1 programs" in table
+    assert ["unused_variables", "1", "1", "0", "0", "0", "0"] in [line.split() for line in table.splitlines()]
+
+
+SERVER = ("--writer", "server", "--url", "http://host", "--model", "m")
 
 
 @pytest.mark.parametrize(
@@ -81,9 +97,12 @@ def test_the_rules_writer_proves_pairs(capsys, tasks, tmp_path):
         (("--writer", "server", "--model", "m"), "needs --url"),
         (("--writer", "server", "--url", "http://host"), "needs --model"),
         (("--writer", "server", "--url", "host", "--model", "m"), "no plain http"),
-        (("--writer", "server", "--url", "http://host", "--model", "m", "--dimensions", "colour"), "quality 'colour'"),
-        (("--writer", "server", "--url", "http://host", "--model", "m", "--language", "klingon"), "'klingon'"),
-        (("--writer", "server", "--url", "http://host", "--model", "m", "--samples", "0"), "--samples 0"),
+        ((*SERVER, "--dimensions", "colour"), "quality 'colour'"),
+        ((*SERVER, "--language", "klingon"), "'klingon'"),
+        ((*SERVER, "--samples", "0"), "--samples 0"),
+        ((*SERVER, "--temperature", "-1"), "--temperature -1.0: 0 or more"),
+        ((*SERVER, "--max-characters", "0"), "--max-characters 0: 1 or more"),
+        ((*SERVER, "--api-key-env", "NOT_SET_AT_ALL"), "--api-key-env names 'NOT_SET_AT_ALL'"),
         (("--writer", "rules", "--num-proc", "0"), "--num-proc 0"),
         (("--config", "nowhere.yaml"), "--config nowhere.yaml cannot be read"),
     ],
@@ -101,6 +120,31 @@ def test_a_file_without_tasks_is_a_failure_in_one_line(capsys, tmp_path):
         assert (code, out) == (1, "")
         assert "cannot be read" in err
         assert err.count("\n") == 1
+
+
+def test_a_server_that_is_not_there_is_a_failure_in_one_line_without_the_key(capsys, tasks, tmp_path, monkeypatch):
+    monkeypatch.setenv("A_KEY", "sk-secret")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        told = ("--writer", "server", "--url", url, "--model", "m", "--api-key-env", "A_KEY", "--max-retries", 0)
+        code, out, err = run(capsys, tasks, tmp_path / "run", *told)
+    assert (code, out) == (1, "")
+    assert f"{url}/v1 gave no answer at all" in err
+    assert err.count("\n") == 1
+    assert not any("sk-secret" in text for text in (err, *(path.read_text() for path in (tmp_path / "run").iterdir())))
+
+
+def test_options_that_are_none_are_wrong_usage(capsys, tasks, tmp_path):
+    for arguments, said in (
+        (("--temprature", "1"), "synthesize does not know: --temprature 1"),
+        (("--samples", "x"), "--samples: invalid int value: 'x'"),
+        (("extra",), "synthesize does not know: extra"),
+    ):
+        with pytest.raises(SystemExit) as caught:
+            run(capsys, tasks, tmp_path / "run", *arguments)
+        assert caught.value.code == 2
+        assert said in capsys.readouterr().err
 
 
 def test_an_output_that_is_a_file_is_a_failure_in_one_line(capsys, tasks, tmp_path):
@@ -137,7 +181,18 @@ def test_the_command_wins_over_the_file_and_the_file_over_defaults(tmp_path):
         ({"seed": True}, "seed is True, expected int"),
         ({"guidelines": "no"}, "guidelines is 'no', expected bool"),
         ({"temperature": "hot"}, "temperature is 'hot', expected float"),
+        ({"temperature": 10**400}, "expected float"),
         ({"decontaminate": "a"}, "decontaminate is 'a', expected list"),
+        ({"decontaminate": [1]}, "decontaminate is [1], expected list of texts"),
+        ({"dimensions": 3}, "dimensions is 3, expected str or list of texts"),
+        ({"dimensions": ["speed", 1]}, "dimensions is ['speed', 1], expected"),
+        ({"num_tasks": "x"}, "num_tasks is 'x', expected int"),
+        ({"num_tasks": 1.5}, "num_tasks is 1.5, expected int"),
+        ({"num_tasks": True}, "num_tasks is True, expected int"),
+        ({"url": 5}, "url is 5, expected str"),
+        ({"model": ["m"]}, "model is ['m'], expected str"),
+        ({"api_key_env": 3}, "api_key_env is 3, expected str"),
+        ({"writer": 3}, "writer is 3, expected str"),
     ],
 )
 def test_a_file_with_something_else_is_named(tmp_path, content, said):
@@ -146,7 +201,20 @@ def test_a_file_with_something_else_is_named(tmp_path, content, said):
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["- a\n", "just text", "a: [", "", "a: !!python/object/apply:os.getcwd []"])
+def test_a_whole_number_of_the_file_is_the_number_of_the_command(tmp_path):
+    # Or the same run would ask for everything again.
+    told = options("--config", config(tmp_path / "c.yaml", temperature=1))["temperature"]
+    assert repr(told) == repr(options("--temperature", "1")["temperature"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("- a\n", "just text", "a: [", "", "a: !!python/object/apply:os.getcwd []", "seed: 2020-13-45"),
+        f"a: {'[' * 600}{']' * 600}",
+    ],
+    ids=["list", "text", "cut", "empty", "object", "no date", "deep"],
+)
 def test_a_file_that_is_no_mapping_is_named(tmp_path, text):
     (tmp_path / "c.yaml").write_text(text)
     with pytest.raises(QualcodeError, match=r"--config .*c\.yaml (cannot be read as YAML|holds)"):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from hf_qualcode.quality import dimension_names, instruction_for
 from hf_qualcode.quality.function_features import FUNCTION_FEATURE_NAMES, function_features
@@ -145,13 +146,37 @@ def test_foreign_settings_are_one_line(fusion, tmp_path, change, message):
 
 
 @pytest.mark.parametrize("name", ["fusion.safetensors", "fusion_words.json"])
-@pytest.mark.parametrize("content", [None, b"", b"\x08\x00\x00\x00\x00\x00\x00\x00{}garbage", b"[1, 2]"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        None, b"", b"\x08\x00\x00\x00\x00\x00\x00\x00{}garbage", b"[1, 2]", b"[" * 100_000,
+        b'{"num_queries": 1e999, "frequencies": {}}', b'{"num_queries": 9, "frequencies": {"a": -5}}',
+    ],
+)  # fmt: skip
 def test_damaged_files_are_one_line(fusion, tmp_path, name, content):
     save(fusion, tmp_path)
     (tmp_path / name).unlink()
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(QualcodeError, match=r"cannot be read.*fusion=False"):
+        Fusion.load(tmp_path)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [1.0, 2.0], 10**400, None])
+def test_weights_are_single_finite_numbers(fusion, tmp_path, value):
+    settings = save(fusion, tmp_path)
+    settings["fusion"]["model_weight"] = value
+    (tmp_path / "config.json").write_text(json.dumps({"hf_qualcode": settings}))
+    with pytest.raises(QualcodeError, match="cannot be read.*fusion=False"):
+        Fusion.load(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.complex64])
+def test_arrays_are_floating_point_numbers(fusion, tmp_path, dtype):
+    save(fusion, tmp_path)
+    arrays = load_file(tmp_path / "fusion.safetensors")
+    save_file(arrays | {"left": arrays["left"].astype(dtype)}, tmp_path / "fusion.safetensors")
+    with pytest.raises(QualcodeError, match="no floating point numbers"):
         Fusion.load(tmp_path)
 
 

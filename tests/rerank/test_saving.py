@@ -3,7 +3,10 @@
 Tiny real models, made in code. Text-embeddings-inference is no Python package: its own rules for a folder are checked.
 """
 
+import fcntl
 import json
+import os
+import resource
 import shutil
 
 import numpy as np
@@ -14,7 +17,7 @@ from hf_qualcode.rerank.adapters import WEIGHTS_FILE
 from hf_qualcode.rerank.backbones import load_backbone
 from hf_qualcode.rerank.tags import with_tags
 from hf_qualcode.types import QualcodeError, UsageError
-from tests.rerank.tiny import save_tiny_decoder, save_tiny_encoder
+from tests.rerank.tiny import byte_pairs, save_tiny_decoder, save_tiny_encoder
 
 
 INSTRUCTION = "Retrieve code that is fast"
@@ -193,6 +196,79 @@ def test_a_failure_leaves_what_was_there(folders, tmp_path, monkeypatch):
         reranker.save_pretrained(place)
     assert (place / "model.safetensors").read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["saved"]
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(folders, tmp_path):
+    reranker = Reranker(load_backbone(folders["bert"], device="cpu"))
+    dead, mine = tmp_path / ".saved.saving-0123abcd", tmp_path / ".saved.saving-of_mine_"
+    alive = tmp_path / ".saved.saving-4567cdef"
+    for place, name in ((dead, "new"), (mine, "thesis"), (alive, "new")):
+        (place / name).mkdir(parents=True)
+    lock = os.open(alive, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as a process that is amid saving does
+        reranker.save_pretrained(tmp_path / "saved")
+        assert sorted(place.name for place in tmp_path.iterdir()) == [alive.name, mine.name, "saved"]
+    finally:
+        os.close(lock)
+    reranker.save_pretrained(tmp_path / "saved")
+    assert sorted(place.name for place in tmp_path.iterdir()) == [mine.name, "saved"]
+
+
+def test_a_folder_under_the_name_of_a_file_is_not_replaced(folders, tmp_path):
+    reranker = Reranker(load_backbone(folders["bert"], device="cpu"))
+    saved = reranker.save_pretrained(tmp_path / "saved")
+    (saved / "vocab.txt").mkdir()
+    (saved / "vocab.txt" / "precious").write_text("mine")
+    with pytest.raises(UsageError, match="no part of a reranker"):
+        reranker.save_pretrained(saved)
+    assert (saved / "vocab.txt" / "precious").read_text() == "mine"
+
+
+def test_a_pipe_in_the_place_is_not_waited_at(folders, tmp_path):
+    reranker = Reranker(load_backbone(folders["bert"], device="cpu"))
+    saved = reranker.save_pretrained(tmp_path / "saved")
+    (saved / "config.json").unlink()
+    os.mkfifo(saved / "config.json")
+    with pytest.raises(UsageError, match="no part of a reranker"):
+        reranker.save_pretrained(saved)
+
+
+@pytest.mark.parametrize("place", [None, 5, b"x", "\0", "~nobody-of-this-name/x", "x" * 5000, "\ud800", "loop"])
+def test_what_is_no_place_is_one_line(folders, tmp_path, place, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(QualcodeError) as error:
+        Reranker(load_backbone(folders["bert"], device="cpu")).save_pretrained(place)
+    assert "\n" not in str(error.value)
+
+
+def test_a_disk_that_is_full_at_the_tokenizer_is_one_line(folders, tmp_path):
+    tokenizer = byte_pairs(vocab_size=3000)
+    for number in range(4000):
+        tokenizer.add_tokens(f"token-{number}-{'x' * 60}")
+    folder = save_tiny_decoder(tmp_path / "tiny", tokenizer=tokenizer, classifier=True, hidden_size=8, head_dim=2)
+    reranker = Reranker(load_backbone(folder, device="cpu"))
+    sizes = [(folder / name).stat().st_size for name in ("model.safetensors", "tokenizer.json")]
+    assert sizes[0] < sizes[1]
+    process = os.fork()
+    if not process:  # the limit cannot be taken back
+        code = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (sum(sizes) // 2,) * 2)
+            with pytest.raises(QualcodeError, match="can be saved .*File too large"):
+                reranker.save_pretrained(tmp_path / "saved")
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(process, 0)[1] == 0
+    assert [place.name for place in tmp_path.iterdir()] == ["tiny"]
+
+
+def test_a_card_that_is_no_text_of_utf8_is_one_line(folders, tmp_path):
+    with pytest.raises(QualcodeError, match="surrogates not allowed"):
+        Reranker(load_backbone(folders["bert"], device="cpu")).save_pretrained(tmp_path / "saved", card="\ud800")
+    assert not list(tmp_path.iterdir())
 
 
 def test_modes_are_those_of_any_new_file(folders, tmp_path):

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import save_file
+from safetensors.torch import load_file
+from safetensors.torch import save_file as save_tensors
 
 from hf_qualcode.quality import dimension_names
 from hf_qualcode.quality.static_features import FEATURE_NAMES
@@ -91,6 +94,15 @@ def test_judged_tags_are_kept_in_a_folder(tags, tmp_path):
 def test_a_damaged_file_of_tags_is_one_line(tags, tmp_path, content):
     if content is not None:
         (tmp_path / "tags.safetensors").write_bytes(content)
+    with pytest.raises(QualcodeError, match="cannot be read"):
+        JudgedTags.load(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e4m3fn, torch.int64])
+def test_tags_of_another_type_are_one_line(tags, tmp_path, dtype):
+    tags.save(tmp_path)
+    arrays = load_file(tmp_path / "tags.safetensors")
+    save_tensors({name: array.to(dtype) for name, array in arrays.items()}, tmp_path / "tags.safetensors")
     with pytest.raises(QualcodeError, match="cannot be read"):
         JudgedTags.load(tmp_path)
 

@@ -279,6 +279,16 @@ def test_a_loss_that_is_not_finite_stops_with_the_step(encoder, tmp_path):
         ({"loss": "info_nce", "temperature": 0.0}, {}, "temperature is 0.0; expected a number above 0"),
         ({"dropout": 1.0}, {}, "dropout is 1.0; expected a number from 0 to below 1"),
         ({"chunk_size": 0}, {}, "chunk_size is 0; expected 1 or more"),
+        ({"chunk_size": 1.5}, {}, "chunk_size is 1.5; expected 1 or more"),
+        ({"temperature": "warm", "loss": "info_nce"}, {}, "temperature is 'warm'; expected a number"),
+        ({"learning_rate": float("nan")}, {}, "learning_rate is nan; expected 0 or more"),
+        ({"per_device_train_batch_size": 0}, {}, "per_device_train_batch_size is 0; expected 1 or more"),
+        ({"gradient_accumulation_steps": 0}, {}, "gradient_accumulation_steps is 0; expected 1 or more"),
+        ({"dataloader_num_workers": -1}, {}, "dataloader_num_workers is -1; expected 0 or more"),
+        ({"num_train_epochs": -1}, {}, "num_train_epochs is -1; expected a number above 0"),
+        ({"seed": 2**64}, {}, "seed is 18446744073709551616; expected a number from 0 to below 4294967296"),
+        ({"optim": "wishes"}, {}, "wishes is not a valid OptimizerNames"),
+        ({"share_prefix": []}, {}, "share_prefix is \\[\\]; choose from"),
         ({"share_prefix": "maybe"}, {}, "share_prefix is 'maybe'; choose from: auto, always, never"),
         ({"remove_unused_columns": True}, {}, "remove_unused_columns is True; it must be False"),
         ({"label_smoothing_factor": 0.1}, {}, "ranking losses have none"),
@@ -290,6 +300,11 @@ def test_a_loss_that_is_not_finite_stops_with_the_step(encoder, tmp_path):
 def test_settings_that_do_not_go_together(options, trainer, message, encoder, tmp_path):
     with pytest.raises(UsageError, match=message):
         train(encoder, tmp_path, ragged_lists(2), trainer=trainer, **options)
+
+
+def test_logs_that_nobody_takes_are_one_line(encoder, tmp_path):
+    with pytest.raises(QualcodeError, match="training cannot be set up: nowhere is not supported"):
+        train(encoder, tmp_path, ragged_lists(2), report_to="nowhere")
 
 
 def test_distillation_without_a_teacher(encoder, tmp_path):

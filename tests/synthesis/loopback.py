@@ -41,6 +41,8 @@ class Behaviour:
         delay: Seconds; each answer takes from 0 to this, drawn by request.
         hopeless: Share of requests that get status 500 whatever is done.
         refused: Share of requests that get status 400.
+        poison: Answer requests that hold this text by `poisoned`, whatever is done.
+        poisoned: A status.
         status: Answer everything by this status.
         headers: Sent with `status` and with 429.
         body: Of `status`.
@@ -56,6 +58,8 @@ class Behaviour:
     delay: float = 0.0
     hopeless: float = 0.0
     refused: float = 0.0
+    poison: str | None = None
+    poisoned: int = 500
     status: int | None = None
     headers: dict = field(default_factory=dict)
     body: str = '{"error": {"message": "as it was told"}}'
@@ -205,6 +209,10 @@ class Loopback:
         self.attempts[digest] += 1
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        if told.poison and told.poison in asked["messages"][1]["content"]:
+            self.in_flight -= 1
+            connection.send(told.poisoned, b'{"error": "poison"}')
+            return
         wait = told.delay * share(digest, f"delay {self.attempts[digest]}")
         if wait:
             self.loop.call_later(wait, self.respond, connection, digest)

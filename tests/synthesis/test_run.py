@@ -9,6 +9,9 @@ from collections import Counter
 
 import pytest
 
+from hf_qualcode.quality.sandbox import Sandbox
+from hf_qualcode.synthesis import prompts
+from hf_qualcode.synthesis.prompts import prompt_version
 from hf_qualcode.synthesis.run import REPORT, VARIANTS, RunSettings, synthesize
 from hf_qualcode.synthesis.store import MANIFEST, RECORDS
 from hf_qualcode.synthesis.variants import read_variants
@@ -86,6 +89,60 @@ def test_another_model_prompt_or_sampling_is_asked_anew_and_the_old_answers_stay
     assert (out / VARIANTS).read_bytes() == first
 
 
+def test_a_change_of_the_prompts_text_is_asked_anew(tasks, tmp_path, monkeypatch):
+    with Loopback() as there:
+        run(tasks, tmp_path / "run", there.url)
+        monkeypatch.setattr(prompts, "_NAMING", f"{prompts._NAMING} Be brief.")
+        prompt_version.cache_clear()
+        try:
+            report = run(tasks, tmp_path / "run", there.url)
+        finally:
+            monkeypatch.undo()
+            prompt_version.cache_clear()
+        texts = [asked["messages"][1]["content"] for asked in there.requests]
+    assert (report["answered_now"], report["answered_before"]) == (56, 0)
+    assert sum("Be brief." in text for text in texts) == 56
+
+
+def test_without_guidelines_prompts_have_none(tasks, tmp_path):
+    for guided, number in ((True, 56), (False, 0)):
+        with Loopback() as there:
+            run(tasks, tmp_path / "run", there.url, guided=guided)
+        assert sum("# Guidelines" in asked["messages"][1]["content"] for asked in there.requests) == number
+    variants = list(read_variants(tmp_path / "run" / VARIANTS))
+    assert {variant.group for variant in variants} == {""}
+
+
+def test_what_always_fails_is_counted_and_the_run_ends_each_time(tasks, tmp_path):
+    out = tmp_path / "run"
+    with Loopback(Behaviour(poison="Solve the problem of number 0.", poisoned=400)) as there:
+        first = run(tasks, out, there.url)
+        variants = (out / VARIANTS).read_bytes()
+        second = run(tasks, out, there.url)
+    for report, before in ((first, 0), (second, 48)):
+        assert report["outcomes"]["failed"] == 8
+        assert (report["answered_before"], report["answered_now"]) == (before, 56 - before)
+        assert report["tokens"]["prompt_tokens"] == 4800
+    assert (out / VARIANTS).read_bytes() == variants
+    assert json.loads((out / MANIFEST).read_text())["finished"] is True
+
+
+def test_programs_that_fail_the_tests_of_their_task_are_dropped(tmp_path):
+    try:
+        Sandbox.open()
+    except QualcodeError as error:
+        pytest.skip(f"no program can be run on this machine: {error}")
+    path = tmp_path / "tasks.json"
+    tests = {"right": "assert callable(solve)", "wrong": "assert solve([1]) == -1"}
+    path.write_text(json.dumps([{"id": name, "query": name, "tests": [test]} for name, test in tests.items()]))
+    with Loopback() as there:
+        unchecked = run(path, tmp_path / "run", there.url)
+        report = run(path, tmp_path / "run", there.url, check_tests=True)
+    assert "fails_tests" not in unchecked["outcomes"]
+    assert report["outcomes"]["fails_tests"] == 8
+    assert {variant.task_id for variant in read_variants(tmp_path / "run" / VARIANTS)} == {"right"}
+
+
 def test_more_samples_ask_only_for_what_is_new(tasks, tmp_path):
     with Loopback() as there:
         run(tasks, tmp_path / "run", there.url, num_samples=1)
@@ -100,10 +157,15 @@ def test_tasks_that_share_text_with_a_test_set_are_left_out(tasks, tmp_path):
         assert report["tasks"]["contaminated"] == 1
         assert report["tasks"]["used"] == 6
         assert not any("eight nine ten" in str(asked) for asked in there.requests)
-        (tmp_path / "held_out.json").write_text(
-            json.dumps([row["query"] for row in map(json.loads, tasks.read_text().splitlines())])
-        )
-    assert "decontamination" in report
+        asked = len(there.requests)
+        hits = report["decontamination"]["hits"]
+        assert [hit["row_id"] for hit in hits] == ["bad"]
+        # All of them, whole.
+        queries = [row["query"] for row in map(json.loads, tasks.read_text().splitlines())]
+        (tmp_path / "held_out.json").write_text(json.dumps(queries))
+        with pytest.raises(QualcodeError, match="every task of .* shares text with the test sets"):
+            run(tasks, tmp_path / "all", there.url, decontaminate=(str(tmp_path / "held_out.json"),))
+        assert len(there.requests) == asked == 6 * 2 * 4
 
 
 def test_drawn_tasks_depend_on_the_seed_alone(tasks, tmp_path):
@@ -114,6 +176,9 @@ def test_drawn_tasks_depend_on_the_seed_alone(tasks, tmp_path):
 
     assert used(1) == used(1)
     assert len(used(1)) == 3
+    with Loopback() as there:
+        report = run(tasks, tmp_path / "more", there.url, num_tasks=100)
+    assert report["tasks"]["used"] == 7
     assert len({frozenset(used(seed)) for seed in range(4)}) > 1
 
 
@@ -127,7 +192,8 @@ def test_without_filters_all_that_is_text_stays(tasks, tmp_path):
 
 
 def test_numbers_out_of_range_are_usage_errors(tasks, tmp_path):
-    for changes, said in (({"num_tasks": 0}, "--num-tasks 0"), ({"seed": -1}, "--seed -1"), ({"num_proc": 0}, "0")):
+    for changes, said in (({"num_tasks": 0}, "--num-tasks 0"), ({"seed": -1}, "--seed -1"), ({"num_proc": 0}, "0"),
+                          ({"max_characters": 0}, "--max-characters 0")):  # fmt: skip
         with pytest.raises(UsageError, match=said):
             run(tasks, tmp_path / "run", "http://localhost:1", **changes)
 

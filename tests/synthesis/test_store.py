@@ -44,6 +44,18 @@ def test_only_answers_are_known_and_a_failure_is_asked_again(tmp_path):
         assert [record.error for record in store.records()] == [None, "status 500", None]
 
 
+def test_failed_is_what_was_asked_and_has_no_answer(tmp_path):
+    with RunStore(tmp_path) as store:
+        for record in (failed(KEYS[0]), failed(KEYS[1]), answered(KEYS[1]), answered(KEYS[2]), failed(KEYS[2])):
+            store.append(record)
+        assert set(store.failed_digests()) == {KEYS[0].digest()}
+    with RunStore(tmp_path) as store:
+        assert set(store.failed_digests()) == {KEYS[0].digest()}
+        assert set(store.known_digests()) == {KEYS[1].digest(), KEYS[2].digest()}
+        store.append(answered(KEYS[0]))
+        assert not set(store.failed_digests())
+
+
 def test_records_of_another_model_live_beside(tmp_path):
     other = replace(KEYS[0], model="n")
     with RunStore(tmp_path) as store:

@@ -8,6 +8,7 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,12 @@ def load_backbone(
         raise UsageError(f"unknown precision {precision!r}; choose one of: auto, float32, bfloat16")
     if backbone is not None and backbone not in backbone_names():
         raise UsageError(f"unknown backbone {backbone!r}; choose one of: {', '.join(backbone_names())}")
-    if max_length is not None and max_length < 1:
-        raise UsageError(f"maximum length {max_length} is not positive; give a number of tokens")
+    if max_length is not None:
+        if isinstance(max_length, bool) or not isinstance(max_length, Integral):
+            raise UsageError(f"maximum length {max_length!r:.60} is no integer; give a number of tokens")
+        if max_length < 1:
+            raise UsageError(f"maximum length {max_length} is not positive; give a number of tokens")
+        max_length = int(max_length)
     folder = ModelFolder(resolve_model(str(source)), str(source))
     families = {name: importlib.import_module(f"{__name__}.{name}") for name in backbone_names()}
     saved = folder.settings.get("backbone")

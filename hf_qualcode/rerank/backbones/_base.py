@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from hf_qualcode.rerank.backbones._reading import CODE_SHARE, PairReader, PairTemplate
 from hf_qualcode.rerank.inputs import EncodedInput, EncodedInputs
 from hf_qualcode.rerank.modeling import is_decoder, score_at_positions, use_float32_head
-from hf_qualcode.types import UsageError
+from hf_qualcode.types import QualcodeError, UsageError
 
 
 class Backbone:
@@ -28,6 +28,9 @@ class Backbone:
         license (`str`, *optional*): Id of the licence on which the weights were published, which reaches whatever is
             derived from them; `None` where it is not known.
         source (`str`): What messages call the model.
+
+    Raises:
+        `QualcodeError`: If tokenizer and model do not fit.
 
     Attributes:
         is_decoder (`bool`): Whether scores stand at the last token, and candidates of a query can share its prefix.
@@ -56,6 +59,7 @@ class Backbone:
         )
         self._padding_id = tokenizer.pad_token_id
         self._num_types = getattr(model.config, "type_vocab_size", None) or 1
+        self._check_ids()
         tokenizer.padding_side = "left" if self.is_decoder else "right"
         use_float32_head(model)
         if self.is_decoder:
@@ -135,6 +139,19 @@ class Backbone:
         device = next(model.parameters()).device
         logits = model(**{name: tensor.to(device) for name, tensor in batch.items()}).logits[:, 0]
         return logits if logits.dtype == torch.float64 else logits.float()
+
+    def _check_ids(self) -> None:
+        """Refuses a tokenizer whose tokens the model has no embeddings for. An accelerator would stop at the first."""
+        num_embeddings = self.model.get_input_embeddings().weight.shape[0]
+        largest = max(self._reader.largest_id(num_embeddings), self._padding_id)
+        segment = self._reader.largest_segment()
+        if largest >= num_embeddings or (self._num_types > 1 and segment >= self._num_types):
+            what = f"token {largest}" if largest >= num_embeddings else f"segment {segment}"
+            raise QualcodeError(
+                f"the tokenizer of {self.source} makes {what}, and its model has {num_embeddings} embeddings of "
+                f"tokens and {self._num_types} of segments; they do not belong together: copy or download the model "
+                "again"
+            )
 
     def _with_types(self, inputs: Sequence[EncodedInput]) -> bool:
         types = [encoded.type_ids for encoded in inputs]

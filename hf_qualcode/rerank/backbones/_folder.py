@@ -76,6 +76,17 @@ class ModelFolder:
         """
         return {name: file for file in sorted(self.path.glob("*.safetensors")) for name in self._names(file)}
 
+    @cached_property
+    def tensor_kinds(self) -> dict[str, str]:
+        """The type of each tensor as safetensors names it (`"F32"`, `"I64"`), by the tensor's name."""
+        from safetensors import safe_open
+
+        kinds = {}
+        for file in sorted(set(self.tensor_files.values())):
+            with safe_open(file, framework="pt") as weights:
+                kinds |= {name: weights.get_slice(name).get_dtype() for name in weights.keys()}  # noqa: SIM118
+        return kinds
+
     def tensor(self, name: str, rows: list[int] | None = None) -> Tensor:
         """A tensor, or some of its rows, read without the rest of its file.
 

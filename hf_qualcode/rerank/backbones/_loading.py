@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import torch
@@ -25,6 +25,8 @@ from hf_qualcode.types import QualcodeError
 CLASSIFIER = "ForSequenceClassification"
 # Longer inputs are possible where a model allows them, by `max_length`.
 _LONGEST = 8192
+# As safetensors names its types.
+_FLOATING = ("F64", "F32", "F16", "BF16")
 _OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")
 
 
@@ -105,16 +107,21 @@ def load_classifier(
         )
     config.num_labels = 1
     model_class = classifier_class(folder, config)
-    extra = {"config": config, "dtype": torch.float32 if not is_decoder(model_class) else options.dtype}
+    extra = {
+        "config": config,
+        "dtype": torch.float32 if not is_decoder(model_class) else options.dtype,
+        "output_loading_info": True,
+        # Said below, with the shapes.
+        "ignore_mismatched_sizes": True,
+    }
     with loading(folder, "weights"):
         if tensors is None:
             model, report = model_class.from_pretrained(
-                folder.path, use_safetensors=True, local_files_only=True, output_loading_info=True, **extra
+                folder.path, use_safetensors=True, local_files_only=True, **extra
             )
         else:
-            model, report = model_class.from_pretrained(
-                None, state_dict=dict(tensors), output_loading_info=True, **extra
-            )
+            model, report = model_class.from_pretrained(None, state_dict=dict(tensors), **extra)
+    _refuse_misfits(folder, model, report["mismatched_keys"])
     _refuse_missing(folder, model, set(report["missing_keys"]) - new, may_lack_head=options.training and not trained)
     left_out = sorted(name for name in report["unexpected_keys"] if _OF_A_LAYER.search(name))
     if left_out:
@@ -131,6 +138,23 @@ def load_classifier(
             if id(parameter) not in heads:
                 parameter.data = parameter.data.to(options.dtype)
     return model.train(options.training)
+
+
+def _refuse_misfits(folder: ModelFolder, model: PreTrainedModel, misfits: Iterable[tuple]) -> None:
+    """Refuses weights of another shape than the configuration's, and such as are no floating point numbers."""
+    for name, found, expected in sorted(misfits, key=str):
+        raise QualcodeError(
+            f"weights of {folder.name} have {name} of shape {list(found)}, and its config.json {list(expected)}; they "
+            "do not belong together: copy or download the model again"
+        )
+    prefix = f"{model.base_model_prefix}."
+    weights = {name.removeprefix(prefix) for name, _ in model.named_parameters()}
+    for name, kind in folder.tensor_kinds.items():
+        if not kind.startswith(_FLOATING) and name.removeprefix(prefix) in weights:
+            raise QualcodeError(
+                f"weights of {folder.name} have {name} of type {kind}, expected floating point numbers; they are "
+                "damaged or quantised: name a model in float32, float16 or bfloat16"
+            )
 
 
 def _refuse_missing(folder: ModelFolder, model: PreTrainedModel, missing: set[str], *, may_lack_head: bool) -> None:
@@ -183,8 +207,11 @@ def loading(folder: ModelFolder, part: str) -> Iterator[None]:
     except QualcodeError:
         raise
     except Exception as error:  # an odd configuration, or a damaged tokenizer, raises anything
-        reason = str(error).strip().partition("\n")[0]
-        raise QualcodeError(f"{part} of reranker {folder.name} cannot be loaded: {reason}") from error
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise QualcodeError(
+            f"{part} of reranker {folder.name} cannot be loaded: {reason}; copy or download the model again, or name "
+            "another"
+        ) from error
     finally:
         logging.set_verbosity(verbosity)
         if bars:

@@ -82,7 +82,7 @@ class PairReader:
         code_share (`float`): Of a long input's room, the part that is the code's whatever the query's length; .25.
 
     Raises:
-        `QualcodeError`: If the maximum length leaves no room for the texts.
+        `QualcodeError`: If the maximum length leaves no room for the texts, or the tokenizer does not join pairs.
     """
 
     def __init__(self, tokenizer, template: PairTemplate, *, max_length: int, name: str, shares_prefix: bool):
@@ -90,15 +90,31 @@ class PairReader:
         self.code_share = CODE_SHARE
         self._backend = tokenizer.backend_tokenizer
         self._special = _special_tokens(tokenizer, template)
-        self._layout = _Layout.learn(self._backend, with_types="token_type_ids" in tokenizer.model_input_names)
+        with_types = "token_type_ids" in tokenizer.model_input_names
+        self._layout = _Layout.learn(self._backend, name=name, with_types=with_types)
         around = self._tokenise([template.head + template.middle + template.tail, template.lead + template.suffix])
-        self._room = max_length - self._layout.num_special - sum(len(encoding.ids) for encoding in around)
+        self._around = [token for encoding in around for token in encoding.ids]
+        self._room = max_length - self._layout.num_special - len(self._around)
         self._lead = self._tokenise([template.lead.rstrip(" ")])[0].ids if shares_prefix else []
         if self._room < 4:
             raise QualcodeError(
                 f"reranker {name} would read {max_length} tokens, of which {max_length - self._room} are its "
                 "template's: too few for two texts; give a larger maximum length"
             )
+
+    def largest_id(self, num_embeddings: int) -> int:
+        """The largest token id of an input, of those below `num_embeddings` and of those that a text may become."""
+        layout = self._layout
+        ids = [*layout.head, *layout.middle, *layout.tail, *self._around]
+        for token, number in self._backend.get_vocab(with_added_tokens=True).items():
+            # Models of texts alone keep special tokens for images, which no text becomes.
+            if number >= num_embeddings and not (self._special and self._special.search(token)):
+                ids.append(number)
+        return max(ids, default=0)
+
+    def largest_segment(self) -> int:
+        """The largest segment of a token; 0 for models without segments."""
+        return max(self._layout.type_ids(1, 1) or [0])
 
     def text_pair(self, instruction: str, query: str, code: str) -> tuple[str, str]:
         """The very texts that stock tools are given as text and its pair."""
@@ -223,7 +239,12 @@ class _Layout(NamedTuple):
     types: tuple[list[int], int, list[int], int, list[int]] | None
 
     @classmethod
-    def learn(cls, backend, *, with_types: bool) -> "_Layout":
+    def learn(cls, backend, *, name: str, with_types: bool) -> "_Layout":
+        """What a tokenizer puts around a pair.
+
+        Raises:
+            `QualcodeError`: If it drops a text, repeats one, or exchanges them.
+        """
         backend.no_padding()
         backend.no_truncation()
         first, second = backend.encode_batch(["first text", "second"], add_special_tokens=False)
@@ -231,6 +252,11 @@ class _Layout(NamedTuple):
         ids, types = joined.ids, joined.type_ids
         # The texts are the only tokens that the template of a pair does not add.
         texts = [at for at, added in enumerate(joined.special_tokens_mask) if not added]
+        if [ids[at] for at in texts] != [*first.ids, *second.ids] or not first.ids or not second.ids:
+            raise QualcodeError(
+                f"the tokenizer of {name} does not join the two texts of a pair, each once and in their order, so the "
+                "model would not see what it is to compare; copy or download the model again"
+            )
         start, middle = texts[0], texts[len(first.ids)]
         stop, end = texts[len(first.ids) - 1] + 1, texts[-1] + 1
         segments = (types[:start], types[start], types[stop:middle], types[middle], types[end:])

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 from hf_qualcode.rerank.backbones._base import Backbone
+from hf_qualcode.rerank.backbones._chat_template import render
 from hf_qualcode.rerank.backbones._folder import ModelFolder
 from hf_qualcode.rerank.backbones._loading import (
     CLASSIFIER,
@@ -67,6 +68,11 @@ def load(
         template = _template(folder, tokenizer)
         template_id = list(template.texts())
     converted = folder.architecture.endswith(CLASSIFIER)
+    if not converted and "score.weight" in folder.tensor_files:
+        raise QualcodeError(
+            f"{folder.name} has a trained head (score.weight), and its config.json names no architecture "
+            f"...{CLASSIFIER} that has one; it is damaged: copy or download the model again"
+        )
     if not converted:
         answers = find_answers(tokenizer, template, folder.name)
         template = _join_bare(tokenizer, template)
@@ -138,11 +144,8 @@ def _template(folder: ModelFolder, tokenizer: PreTrainedTokenizerFast) -> PairTe
         return BARE
     if not tokenizer.chat_template:
         return PairTemplate.parse(*_PLAIN, name=folder.name)
-    message = {"role": "user", "content": f"{TASK}\n\n{''.join(FIELDS)}"}
     with loading(folder, "chat template"):
-        text = tokenizer.apply_chat_template(
-            [message], tokenize=False, add_generation_prompt=True, enable_thinking=False
-        )
+        text = render(tokenizer, f"{TASK}\n\n{''.join(FIELDS)}", named=folder.name)
     before, document, after = text.partition(FIELDS[1])
     return PairTemplate.parse(before, document + after, name=folder.name)
 

@@ -34,6 +34,11 @@ def load(folder: ModelFolder, options: LoadOptions, *, name: str = "encoder", li
     config = load_config(folder)
     if is_decoder(classifier_class(folder, config)):
         raise QualcodeError(f"{folder.name} ({folder.architecture}) is a decoder; read it by the backbone 'causal'")
+    if getattr(config, "is_decoder", False):
+        raise QualcodeError(
+            f"config.json of {folder.name} has is_decoder true, so the token that is scored would see no text; take "
+            "the setting out, or copy the model again"
+        )
     tokenizer = load_tokenizer(folder)
     model = load_classifier(folder, config, options, tensors=tensors)
     if options.device is not None:

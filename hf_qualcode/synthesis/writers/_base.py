@@ -1,8 +1,11 @@
 """What every writer is given, and what it does."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from hf_qualcode.types import UsageError
 
 
 if TYPE_CHECKING:
@@ -47,6 +50,22 @@ class WriterSettings:
     batch_size: int = 8
     seed: int = 42
     unsafe: bool = False
+
+
+def check_sampling(settings: WriterSettings) -> None:
+    """Checks what shapes answers, before any is asked for.
+
+    Raises:
+        `UsageError`: A number is out of range.
+    """
+    for name, fits, needed in (
+        ("temperature", 0 <= settings.temperature < math.inf, "0 or more"),
+        ("top_p", 0 < settings.top_p <= 1, "more than 0 and at most 1"),
+        ("top_k", settings.top_k >= 0, "0 (no such bound) or more"),
+        ("max_tokens", settings.max_tokens >= 1, "1 or more"),
+    ):
+        if not fits:
+            raise UsageError(f"--{name.replace('_', '-')} {getattr(settings, name)}: {needed} is needed")
 
 
 class Writer(Protocol):
@@ -129,15 +148,21 @@ def _short(count: int) -> str:
 
 
 def missing_requests(requests: Iterable["Request"], store: "RunStore", tally: Tally) -> Iterator["Request"]:
-    """The requests that have no record yet, each once, in the order of the plan. Those that have one are counted."""
-    known = set(store.known_digests())
+    """The requests that have no answer yet, each once: in the order of the plan, those that failed before at the end.
+    Those that have one are counted."""
+    known, failed = set(store.known_digests()), set(store.failed_digests())
+    later = []
     for request in requests:
         digest = request.key.digest()
         if digest in known:
             tally.skip()
             continue
         known.add(digest)
-        yield request
+        if digest in failed:
+            later.append(request)
+        else:
+            yield request
+    yield from later
 
 
 def length_of(requests: Iterable["Request"]) -> int | None:

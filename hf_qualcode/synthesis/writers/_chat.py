@@ -58,7 +58,9 @@ class Endpoint:
     def quoted(self, text: str) -> str:
         """The beginning of a stranger's text on one line, without the key: servers repeat what they were sent."""
         if self.key:
-            text = text.replace(self.key, "***")
+            # Also as JSON writes it, for a text may be what is left of some.
+            for form in (self.key, json.dumps(self.key)[1:-1]):
+                text = text.replace(form, "***")
         line = " ".join(text.split())
         return line if len(line) <= _QUOTED_CHARACTERS else line[:_QUOTED_CHARACTERS] + "..."
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hf_qualcode.synthesis.plan import Request
 from hf_qualcode.synthesis.store import Record, RunStore
-from hf_qualcode.synthesis.writers._base import Progress, Tally, WriterSettings, length_of
+from hf_qualcode.synthesis.writers._base import Progress, Tally, WriterSettings, check_sampling, length_of
 from hf_qualcode.types import QualcodeError, UsageError
 
 
@@ -39,6 +39,7 @@ class LocalWriter:
 
         if settings.batch_size < 1:
             raise UsageError(f"--batch-size {settings.batch_size}: 1 or more is needed")
+        check_sampling(settings)
         self.model = settings.model or smollm2.NAME
         self.tally = Tally()
         self._settings = settings
@@ -55,11 +56,22 @@ class LocalWriter:
         folder = smollm2.require_smollm2() if self.model == smollm2.NAME else resolve_model(self.model)
         self._device = default_device()
         try:
-            self._tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left", local_files_only=True)
-            self._net = AutoModelForCausalLM.from_pretrained(
-                folder, dtype=choose_dtype("auto", self._device), local_files_only=True, use_safetensors=True
+            self._tokenizer = AutoTokenizer.from_pretrained(
+                folder, padding_side="left", local_files_only=True, trust_remote_code=False
             )
-        except (ValueError, OSError, KeyError, RuntimeError) as error:
+            if len(self._tokenizer) <= len(self._tokenizer.all_special_ids):  # made from nothing
+                raise ValueError("its tokenizer has no vocabulary")
+            self._net, loaded = AutoModelForCausalLM.from_pretrained(
+                folder,
+                dtype=choose_dtype("auto", self._device),
+                local_files_only=True,
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
+            if missing := loaded["missing_keys"]:  # they would be random
+                raise ValueError(f"its weights lack {min(missing)}, {len(missing)} in all")
+        except Exception as error:  # an odd configuration, or a damaged file, raises anything
             said = " ".join(str(error).split())[:200]
             raise QualcodeError(
                 f"model {self.model!r} cannot be loaded as a causal language model ({said}); name another folder or "

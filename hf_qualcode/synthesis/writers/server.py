@@ -17,7 +17,14 @@ from collections.abc import Iterable, Iterator
 
 from hf_qualcode.synthesis.plan import Request
 from hf_qualcode.synthesis.store import Record, RunStore
-from hf_qualcode.synthesis.writers._base import Progress, Tally, WriterSettings, length_of, missing_requests
+from hf_qualcode.synthesis.writers._base import (
+    Progress,
+    Tally,
+    WriterSettings,
+    check_sampling,
+    length_of,
+    missing_requests,
+)
 from hf_qualcode.synthesis.writers._chat import (
     Reply,
     UnreadableReply,
@@ -49,19 +56,22 @@ _FOR_ALL = {
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _LONGEST_RETRY_AFTER_S = 300.0
 _SECONDS_TO_CONNECT = 30.0
-# So many refusals before any answer mean that every request will be refused.
-_REFUSALS_THAT_STOP = 8
+# Refusals of so many tasks before any answer mean that every request will be refused; so many requests that failed in
+# every attempt, while no other was answered, mean that the server is broken. Those that failed in an earlier run say
+# nothing: a prompt that is too long always is, and a run that has such ones must still come to its end.
+_REFUSED_TASKS_THAT_STOP, _FAILURES_THAT_STOP = 8, 3
 # Of an answer, at the least; a token of code is a few bytes, escaped in JSON a few more.
 _ANSWER_BYTES, _BYTES_PER_TOKEN = 4 << 20, 256
 _CHUNK_BYTES = 1 << 16
 
 
 class _NoAnswer(Exception):
-    """This attempt brought nothing. `pause` is what the server asks for, in seconds; `is_final`: a refusal."""
+    """This attempt brought nothing. `pause` is what the server asks for, in seconds; `is_final`: a refusal; `is_gone`:
+    nobody listens there."""
 
-    def __init__(self, reason: str, *, pause: float = 0.0, is_final: bool = False):
+    def __init__(self, reason: str, *, pause: float = 0.0, is_final: bool = False, is_gone: bool = False):
         super().__init__(reason)
-        self.pause, self.is_final = pause, is_final
+        self.pause, self.is_final, self.is_gone = pause, is_final, is_gone
 
 
 class ServerWriter:
@@ -79,20 +89,20 @@ class ServerWriter:
             raise UsageError("--writer server needs --model, the name under which the server serves it")
         for name in ("concurrency", "timeout"):
             if not 0 < getattr(settings, name) < 1e6:
-                raise UsageError(f"--{name} {getattr(settings, name)}: a positive number is needed")
+                raise UsageError(f"--{name} {getattr(settings, name)}: above 0 and below 1,000,000 is needed")
         if settings.max_retries < 0:
             raise UsageError(f"--max-retries {settings.max_retries}: 0 or more is needed")
+        check_sampling(settings)
         self.model = settings.model
         self.tally = Tally()
         self._settings = settings
         self._endpoint = endpoint_of(settings)
         self._most_bytes = max(_ANSWER_BYTES, _BYTES_PER_TOKEN * settings.max_tokens)
-        self._answered_at = float("-inf")
-        self._refusals = 0
+        self._forget()
 
     def write(self, requests: Iterable[Request], store: RunStore, progress: Progress | None = None) -> None:
         """Leaves a record of every request in the store; see `Writer`."""
-        self._answered_at, self._refusals = float("-inf"), 0
+        self._forget()
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -117,6 +127,7 @@ class ServerWriter:
         import aiohttp
 
         self.tally.begin("requests answered", length_of(requests), progress)
+        self._failed_before = set(store.failed_digests())
         open_ = missing_requests(requests, store, self.tally)
         session = aiohttp.ClientSession(
             headers=self._endpoint.headers,
@@ -135,6 +146,19 @@ class ServerWriter:
             except BaseExceptionGroup as several:
                 # All say the same, or one broke and the rest were told to stop.
                 raise several.exceptions[0] from several.exceptions[0].__cause__
+        if self._last_error and self._answered_at == float("-inf") and not self.tally.known:
+            raise QualcodeError(
+                f"{self._endpoint.shown} answered none of {self.tally.written} requests ({self._last_error}); see to "
+                "the server or change the settings, and run the same command again"
+            )
+
+    def _forget(self) -> None:
+        """What is known of the server, before it was asked anything."""
+        self._answered_at = float("-inf")
+        self._refused_tasks: set[str] = set()
+        self._failures = 0
+        self._failed_before: set[str] = set()
+        self._last_error = ""
 
     async def _work(self, session, open_: Iterator[Request], store: RunStore) -> None:
         for request in open_:
@@ -151,25 +175,30 @@ class ServerWriter:
                 reply = await self._ask(session, body)
             except _NoAnswer as failure:
                 if failure.is_final or attempt >= self._settings.max_retries:
-                    self._stop_if_hopeless(failure, began, attempt)
+                    self._last_error = str(failure)
+                    self._stop_if_hopeless(request, failure, began, attempt)
                     return Record(request.key, "", None, {}, error=str(failure))
-                pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt) * random.uniform(0.5, 1.0)
+                pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(attempt, 60)) * random.uniform(0.5, 1.0)
                 await asyncio.sleep(max(pause, failure.pause))
                 attempt += 1
             else:
-                self._answered_at = time.monotonic()
+                self._answered_at, self._failures = time.monotonic(), 0
                 return Record(request.key, reply.answer, reply.finish_reason, reply.usage, error=None)
 
-    def _stop_if_hopeless(self, failure: _NoAnswer, began: float, attempt: int) -> None:
+    def _stop_if_hopeless(self, request: Request, failure: _NoAnswer, began: float, attempt: int) -> None:
         """Ends the run where the failure is not this request's own."""
+        is_news = request.key.digest() not in self._failed_before
         if failure.is_final:
-            self._refusals += 1
-            if self._answered_at == float("-inf") and self._refusals >= _REFUSALS_THAT_STOP:
+            self._refused_tasks.update([request.key.task_id] * is_news)
+            if self._answered_at == float("-inf") and len(self._refused_tasks) >= _REFUSED_TASKS_THAT_STOP:
                 raise QualcodeError(
                     f"{self._endpoint.shown} refuses every request ({failure}); change the settings it names and run "
                     "the same command again"
                 )
         elif self._answered_at < began:
+            self._failures += is_news
+            if not failure.is_gone and self._failures < _FAILURES_THAT_STOP:
+                return
             raise QualcodeError(
                 f"{self._endpoint.shown} gave no answer at all in {time.monotonic() - began:.0f} s ({failure}, tried "
                 f"{attempt + 1} times); what was written is kept: start the server and run the same command again"
@@ -199,7 +228,8 @@ class ServerWriter:
         except TimeoutError:
             raise _NoAnswer(f"no answer within {self._settings.timeout:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _NoAnswer(endpoint.quoted(str(error)) or type(error).__name__) from None
+            is_gone = isinstance(error, aiohttp.ClientConnectorError)
+            raise _NoAnswer(endpoint.quoted(str(error)) or type(error).__name__, is_gone=is_gone) from None
         if status == http.HTTPStatus.OK:
             try:
                 return read_reply(data)
