@@ -23,7 +23,7 @@ from hf_qualcode.evaluation.folds import assign_folds
 from hf_qualcode.rerank import RankingList, RerankTrainer
 from hf_qualcode.rerank.backbones import load_backbone
 from hf_qualcode.rerank.data import lists_to_dataset
-from hf_qualcode.types import PreferencePair, UsageError
+from hf_qualcode.types import PreferencePair, QualcodeError, UsageError
 from tests.benchmark.conftest import MemoryCollection
 from tests.conftest import save_tiny_bert
 from tests.rerank.tiny import save_tiny_decoder, save_tiny_encoder
@@ -249,12 +249,50 @@ def test_the_command_line_wins_over_the_file(on_cpu):
         (["--pairs", "a", "--push_to_hub"], "--hub_model_id"),
         (["--pairs", "a", "--learning_rates", "1"], "learning_rates"),
         (["--pairs", "a", "--config", "absent.yaml"], "absent.yaml"),
+        (["--lists", "a", "--qualities", "speed"], "--qualities says how lists are made of --pairs"),
+        (["--lists", "a", "--num_lists=-1"], "--num_lists is -1; expected 1 or more"),
+        (["--lists", "a", "--max_eval_pairs=-1"], "--max_eval_pairs is -1; expected 1 or more"),
+        (["--pairs", "a", "--fold=-1"], "--fold is -1; expected 0 or more"),
+        (["--pairs", "a", "--num_folds", "1"], "--num_folds is 1; expected 2 or more"),
+        (["--lists", "a", "--lora_rank=-1"], "--lora_rank is -1; expected 0 or more"),
+        (["--lists", "a", "--lora_dropout", "nan"], "--lora_dropout is nan; expected a number"),
+        (["--lists", "a", "--learning_rate", "nan"], "learning_rate is nan"),
+        (["--lists", "a", "--dataloader_num_workers=-1"], "dataloader_num_workers is -1"),
     ],
 )
 def test_wrong_arguments_are_refused_in_one_line(arguments, message, on_cpu, tmp_path):
     with pytest.raises(UsageError, match=message) as caught:
         train_reranker.parse([*arguments, "--output_dir", str(tmp_path)])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"null\n", "begins with null"),  # which ends a process in pyarrow
+        (b"", "holds no list"),
+        (b'{"instruction": "i", "query": "q", "codes": ["a"], "grades": [1]}\n{', "line 2 is no JSON"),
+        (b"\xff\xfe", "cannot be read as lists"),
+        (b"[" * 100_000, "cannot be read as lists"),
+        (None, "neither a file nor a folder"),
+    ],
+)
+def test_files_that_hold_no_lists_are_one_line(content, said, tmp_path):
+    path = tmp_path / "lists.jsonl"
+    if content is None:
+        os.mkfifo(path)
+    else:
+        path.write_bytes(content)
+    for source in (path, *([tmp_path] if said.startswith(("begins", "neither")) else [])):
+        with pytest.raises(QualcodeError, match=said) as caught:
+            train_reranker.read_lists(str(source), None, "train")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_lists", -1), ("max_lists", 0), ("max_length", 0), ("seed", -1)])
+def test_numbers_of_a_measurement_are_looked_at(name, value):
+    with pytest.raises(UsageError, match=f"--{name} is {value}"):
+        evaluate_reranker.main(["--model", "a", "--data", "b", f"--{name}={value}"])
 
 
 def test_a_method_sets_the_loss_unless_another_is_named(on_cpu):

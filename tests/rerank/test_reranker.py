@@ -130,7 +130,10 @@ def test_the_instruction_wins_over_quality_and_may_be_one_for_each(rerankers):
         ((["q", 3], ["a", "b"]), {}, r"queries\[1\] is of type int"),
         ((["q"], ["a"]), {"quality": "sped"}, "unknown quality 'sped'"),
         ((["q"], ["a"]), {"quality": [3]}, "unknown quality 3"),
-        ((["q"], ["a"]), {"quality": 3}, "not iterable"),
+        ((["q"], ["a"]), {"quality": 3}, "quality is 3; give a list of names"),
+        ((["q"], {"a": 1}), {}, "codes is of type dict"),
+        ((["q", "q"], {"a", "b"}), {}, "codes is of type set"),  # in no order that its giver chose
+        ((["q"], np.array("a")), {}, "codes is of type ndarray"),
         ((["q"], ["a"]), {"instruction": ["i", "j"]}, "2 instructions for 1 codes"),
         ((["q"], ["a"]), {"instruction": [7]}, "instruction is of type int"),
         ((["q"], ["a"]), {"instruction": 7}, "instruction is of type int"),
@@ -142,7 +145,46 @@ def test_what_is_no_list_of_texts_is_one_line(rerankers, arguments, options, sai
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("triples", "said"),
+    [
+        ((["i"], ["q", "q"], ["a"]), "1 instructions, 2 queries and 1 codes"),
+        (([5], ["q"], ["a"]), "instructions is of type int"),
+        (("i", "q", "a"), "instructions is of type str"),
+    ],
+)
+def test_what_are_no_triples_is_one_line(rerankers, triples, said):
+    with pytest.raises(UsageError, match=said):
+        rerankers["bert"].score_triples(*triples)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"device": []}, "cannot be used here"),
+        ({"device": "meta"}, "cannot be used here"),
+        ({"max_length": "long"}, "maximum length 'long' is no integer"),
+        ({"max_length": 1.5}, "no integer"),
+        ({"max_length": True}, "no integer"),
+        ({"max_length": float("nan")}, "no integer"),
+        ({"base": 5}, "base is of type int"),
+    ],
+)
+def test_odd_options_of_loading_are_one_line(folders, options, said):
+    with pytest.raises(UsageError, match=said) as caught:
+        Reranker.from_pretrained(folders["bert"], **options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("named", [None, 5, b"x", [], "x" * 5000])
+def test_odd_names_of_models_are_one_short_line(named):
+    with pytest.raises(UsageError) as caught:
+        Reranker.from_pretrained(named)
+    assert len(str(caught.value)) < 200
+
+
 def test_rank_orders_by_score_then_place(rerankers):
+    assert len(rerankers["bert"].rank("q", ["a", "b"], top_k=np.int64(1))) == 1
     reranker = rerankers["bert"]
     ranked = reranker.rank("read json", CODES, quality="speed")
     scores = reranker.score(["read json"] * 6, CODES, quality="speed")
@@ -224,6 +266,8 @@ def test_fusion_enters_the_score_and_the_explanation(folders):
 
     with pytest.raises(QualcodeError, match="fusion .* NaN or infinite"):
         Reranker(backbone, fusion=Broken()).score(QUERIES, CODES)
+    with pytest.raises(QualcodeError, match="fusion .* NaN or infinite"):
+        Reranker(backbone, fusion=Broken()).explain(QUERIES[0], CODES[0])
 
 
 def test_scores_have_no_dropout_amid_training(folders):
